@@ -1,0 +1,108 @@
+"""The heart: a query scores keys, the scores become weights, the weights mix values.
+
+from regard.attention import Attention, ScaledDot, Softmax, watch
+
+attention = Attention(ScaledDot(), Softmax())
+read = attention(queries, keys, values, Causal() & Padding(lengths))
+read.context                        # at once, from the fused kernel
+read.weights_of(heads=3, rows=[7])  # on demand, for what is looked at
+"""
+
+from regard.attention.addressing import Controls, NTMAddressing, Stages
+from regard.attention.attention import Attended, Attention
+from regard.attention.cache import KeyValueCache
+from regard.attention.editing import edit, freeze, set_to, swap, uniform, zero
+from regard.attention.heads import MultiHead
+from regard.attention.looks import Label, Look, stitched
+from regard.attention.masks import (
+    Causal,
+    Dense,
+    Mask,
+    Packed,
+    Padding,
+    Prefix,
+    StrictlyCausal,
+    Window,
+)
+from regard.attention.positions import (
+    ALiBi,
+    LearnedPositions,
+    RelativeBias,
+    Rotary,
+    Sinusoidal,
+    sinusoids,
+)
+from regard.attention.scores import (
+    Additive,
+    Cosine,
+    Dot,
+    General,
+    Location,
+    Prepared,
+    ScaledDot,
+    Score,
+)
+from regard.attention.watching import attentions, watch
+from regard.attention.weighings import (
+    Drawn,
+    Given,
+    Hard,
+    LocalMonotonic,
+    LocalPredictive,
+    Proportional,
+    Softmax,
+    Sparsemax,
+    Weighing,
+)
+
+__all__ = [
+    "ALiBi",
+    "Additive",
+    "Attended",
+    "Attention",
+    "Causal",
+    "Controls",
+    "Cosine",
+    "Dense",
+    "Dot",
+    "Drawn",
+    "General",
+    "Given",
+    "Hard",
+    "KeyValueCache",
+    "Label",
+    "LearnedPositions",
+    "LocalMonotonic",
+    "LocalPredictive",
+    "Location",
+    "Look",
+    "Mask",
+    "MultiHead",
+    "NTMAddressing",
+    "Packed",
+    "Padding",
+    "Prefix",
+    "Prepared",
+    "Proportional",
+    "RelativeBias",
+    "Rotary",
+    "ScaledDot",
+    "Score",
+    "Sinusoidal",
+    "Softmax",
+    "Sparsemax",
+    "Stages",
+    "StrictlyCausal",
+    "Weighing",
+    "Window",
+    "attentions",
+    "edit",
+    "freeze",
+    "set_to",
+    "sinusoids",
+    "stitched",
+    "swap",
+    "uniform",
+    "watch",
+    "zero",
+]

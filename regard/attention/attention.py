@@ -1,0 +1,231 @@
+"""The heart: a query scores keys, the scores become weights, the weights mix values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.attention.comparisons import Comparison, InnerProduct
+from regard.attention.fused import fused_context
+from regard.attention.masks import Mask, as_mask, fit
+from regard.attention.positions import Bias
+from regard.attention.scores import Prepared, Score
+from regard.attention.weighings import Softmax, Weighing
+
+BLOCK = 1 << 21
+"""How many weights the explicit way holds at once where it can work row by row: 8 MB of float32."""
+
+Selection = int | slice | list[int]
+Change = Callable[[Tensor, Tensor | None], Tensor]
+"""Takes weights (batch, …, query, key) and the mask; gives the weights to go on with."""
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What was read, and enough to say where, should anybody ask."""
+
+    context: Tensor  # (batch, …, query, value)
+    comparison: Comparison
+    mask: Mask | None
+    weigh: Weighing
+    carried: Any = None
+    kept: Tensor | None = None  # the weights, where they do not follow from the scores alone
+
+    @property
+    def scores(self) -> Tensor:
+        """(batch, …, query, key), before the mask and the weighing."""
+        return self.comparison.scores()
+
+    @property
+    def weights(self) -> Tensor:
+        """(batch, …, query, key), before dropout, computed now, since now somebody asks."""
+        if self.kept is not None:
+            return self.kept
+        queries, _ = self.comparison.sizes
+        return self._weights(self.comparison, torch.arange(queries, device=self.comparison.device))
+
+    def weights_of(
+        self, *, heads: Selection | None = None, rows: Selection | None = None
+    ) -> Tensor:
+        """Only some heads and some queries; the axes stay.
+
+        attended.weights_of(heads=3, rows=slice(64))  # (batch, 1, 64, key)
+        """
+        comparison = self.comparison
+        queries, _ = comparison.sizes
+        device = comparison.device
+        row = _chosen("rows", rows, queries, device)
+        head = None
+        if heads is not None:
+            if comparison.axes < 4:
+                raise ValueError(f"heads ({heads!r}) were asked for, but this attention has one")
+            head = _chosen("heads", heads, self.context.shape[-3], device)
+        if self.kept is not None:
+            kept = self.kept if head is None else self.kept.index_select(-3, head)
+            return kept.index_select(-2, row)
+        comparison = comparison if head is None else comparison.heads(head)
+        return self._weights(comparison.rows(row), row, head)
+
+    def visible(self, rows: Tensor | None = None) -> Tensor | None:
+        """Where these queries might have looked, broadcast to the scores; None for anywhere."""
+        return _dense(self.mask, self.comparison, rows)
+
+    def _weights(self, comparison: Comparison, rows: Tensor, heads: Tensor | None = None) -> Tensor:
+        visible = self.visible(rows)
+        if heads is not None and visible is not None and visible.shape[-3] > 1:
+            visible = visible.index_select(-3, heads)
+        # Weighings that look at the queries keep their weights, so this one has no use for them.
+        weights, _ = self.weigh(comparison.scores(), visible, self.context, self.carried)
+        return weights
+
+
+class Attention(nn.Module):
+    """context = weigh(score(queries, keys)) values
+
+    The lineage disagrees about the score and the weighing, so both are handed in. What everybody
+    uses, an inner product and a softmax, runs on torch's fused kernel; whoever wants to see the
+    weights gets them from what is handed back, for the rows they look at.
+    """
+
+    def __init__(self, score: Score, weigh: Weighing | None = None, dropout: float = 0.0):
+        super().__init__()
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout ({dropout}) must be at least 0 and below 1")
+        self.score = score
+        self.weigh = Softmax() if weigh is None else weigh
+        self.dropout = dropout
+        self.changes: list[Change] = []
+        """The seam between weigh and mix, where `edit` and `watch` hang their functions."""
+
+    def prepare(self, keys: Tensor) -> Prepared:
+        """Transform keys ahead of the first query, for decoders that come back to them."""
+        return self.score.prepare(keys)
+
+    def forward(
+        self,
+        queries: Tensor,
+        keys: Tensor | Prepared,
+        values: Tensor,
+        mask: Mask | Tensor | None = None,
+        carried: Any = None,
+        bias: Bias | None = None,
+    ) -> Attended:
+        """queries (batch, …, query, size), keys (…, key, size), values (…, key, value)"""
+        prepared = keys if isinstance(keys, Prepared) else self.score.prepare(keys)
+        _check_shapes(queries, prepared.keys, values)
+        comparison = self.score.compare(queries, prepared)
+        if bias is not None:
+            comparison = _biased(comparison, bias)
+        if mask is not None:
+            mask = as_mask(mask)
+            mask.check(values.shape[0] if values.dim() > 2 else 1, *comparison.sizes)
+        if self.changes or not self.weigh.pure:
+            return self._explicitly(comparison, queries, values, mask, carried)
+        context = self._context(comparison, queries, values, mask)
+        return Attended(context, comparison, mask, self.weigh, carried)
+
+    def _context(
+        self, comparison: Comparison, queries: Tensor, values: Tensor, mask: Mask | None
+    ) -> Tensor:
+        """The context alone, the quickest way there is."""
+        dropping = self.training and self.dropout > 0.0
+        if isinstance(comparison, InnerProduct) and isinstance(self.weigh, Softmax):
+            small = comparison.bias is None and _small(comparison)
+            if not dropping and not small:
+                return fused_context(comparison, values, mask, self.weigh.sharpness)
+        count, keys = comparison.sizes
+        step = max(1, BLOCK // max(keys * values.shape[:-2].numel(), 1))
+        if step >= count:
+            return self._mix(comparison, queries, values, _dense(mask, comparison, None))
+        blocks = []
+        for rows in torch.arange(count, device=values.device).split(step):
+            part = comparison.rows(rows)
+            blocks.append(self._mix(part, queries, values, _dense(mask, comparison, rows)))
+        return torch.cat(blocks, dim=-2)
+
+    def _mix(
+        self, comparison: Comparison, queries: Tensor, values: Tensor, visible: Tensor | None
+    ) -> Tensor:
+        weights, _ = self.weigh(comparison.scores(), visible, queries, None)
+        return self._dropped(weights) @ values
+
+    def _explicitly(
+        self,
+        comparison: Comparison,
+        queries: Tensor,
+        values: Tensor,
+        mask: Mask | None,
+        carried: Any,
+    ) -> Attended:
+        """Every weight written out: for weighings with a memory, and where somebody interferes."""
+        visible = _dense(mask, comparison, None)
+        weights, carried = self.weigh(comparison.scores(), visible, queries, carried)
+        for change in self.changes:
+            weights = change(weights, visible)
+        context = self._dropped(weights) @ values  # (batch, …, query, value)
+        return Attended(context, comparison, mask, self.weigh, carried, kept=weights)
+
+    def _dropped(self, weights: Tensor) -> Tensor:
+        if self.training and self.dropout > 0.0:
+            return F.dropout(weights, self.dropout)
+        return weights
+
+
+def _small(comparison: InnerProduct) -> bool:
+    """Whether two plain products beat the fused kernel, as they do on a CPU for a few tokens."""
+    queries, keys = comparison.sizes
+    return (
+        comparison.device.type == "cpu"
+        and queries * keys <= 64 * 64
+        and comparison.queries.shape[:-2].numel() >= 32
+    )
+
+
+def _dense(mask: Mask | None, comparison: Comparison, rows: Tensor | None) -> Tensor | None:
+    if mask is None:
+        return None
+    queries, keys = comparison.sizes
+    if rows is None:
+        rows = torch.arange(queries, device=comparison.device)
+    return fit(mask.visible(rows, queries, keys), comparison.axes)
+
+
+def _biased(comparison: Comparison, bias: Bias) -> InnerProduct:
+    if not isinstance(comparison, InnerProduct):
+        raise ValueError(
+            f"bias ({type(bias).__name__}) needs a score that is an inner product, "
+            f"got {type(comparison).__name__}"
+        )
+    return InnerProduct(comparison.queries, comparison.keys, comparison.scale, bias)
+
+
+def _chosen(name: str, selection: Selection | None, count: int, device: torch.device) -> Tensor:
+    """A selection as the tensor of its indices."""
+    every = torch.arange(count, device=device)
+    if selection is None:
+        return every
+    try:
+        return every[selection].reshape(-1)
+    except (IndexError, TypeError):
+        raise ValueError(f"{name} ({selection!r}) must lie within 0 … {count - 1}") from None
+
+
+def _check_shapes(queries: Tensor, keys: Tensor, values: Tensor) -> None:
+    for name, tensor in (("queries", queries), ("keys", keys), ("values", values)):
+        if tensor.dim() < 2:
+            raise ValueError(f"{name} {tuple(tensor.shape)} must be (…, position, size)")
+    if keys.shape[:-1] != values.shape[:-1]:
+        raise ValueError(
+            f"keys {tuple(keys.shape)} and values {tuple(values.shape)} must agree in all but the "
+            "last axis: each key has its value"
+        )
+    if queries.shape[:-2] != keys.shape[:-2]:
+        raise ValueError(
+            f"queries {tuple(queries.shape)} and keys {tuple(keys.shape)} must agree in their "
+            "leading axes (batch, head)"
+        )

@@ -1,0 +1,124 @@
+"""Queries laid beside keys, ready to be scored, whole or for a few rows.
+
+A comparison holds tensors that were computed from the parameters, never the parameters: asked after
+an optimizer step, it still tells what was seen before the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor
+
+from regard.attention.additive import additive_scores
+from regard.attention.positions import Bias
+
+
+class Comparison(Protocol):
+    """What every score hands on."""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many queries, how many keys."""
+
+    @property
+    def axes(self) -> int:
+        """How many axes the scores have."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def scores(self) -> Tensor:
+        """(batch, …, query, key)"""
+
+    def rows(self, rows: Tensor) -> Comparison:
+        """The same for the queries numbered `rows` only."""
+
+    def heads(self, heads: Tensor) -> Comparison:
+        """The same for the heads numbered `heads` only; heads are the axis before the queries."""
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """Transformed queries beside transformed keys."""
+
+    queries: Tensor  # (batch, …, query, size)
+    keys: Tensor  # (batch, …, key, size)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.queries.shape[-2], self.keys.shape[-2]
+
+    @property
+    def axes(self) -> int:
+        return self.queries.dim()
+
+    @property
+    def device(self) -> torch.device:
+        return self.queries.device
+
+    def rows(self, rows: Tensor) -> Self:
+        return replace(self, queries=self.queries.index_select(-2, rows))
+
+    def heads(self, heads: Tensor) -> Self:
+        queries, keys = (x.index_select(-3, heads) for x in (self.queries, self.keys))
+        return replace(self, queries=queries, keys=keys)
+
+
+@dataclass(frozen=True)
+class InnerProduct(_Laid):
+    """score = scale · (q · k) + bias"""
+
+    scale: float = 1.0
+    bias: Bias | None = None
+
+    def scores(self) -> Tensor:
+        queries = self.queries if self.scale == 1.0 else self.queries * self.scale
+        scores = queries @ self.keys.mT  # (batch, …, query, key)
+        return scores if self.bias is None else scores + self.bias.table()
+
+    def rows(self, rows: Tensor) -> InnerProduct:
+        return replace(super().rows(rows), bias=self.bias and self.bias.rows(rows))
+
+    def heads(self, heads: Tensor) -> InnerProduct:
+        return replace(super().heads(heads), bias=self.bias and self.bias.heads(heads))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TanhSum(_Laid):
+    """score = v · tanh(q + k)"""
+
+    direction: Tensor  # (size,), v as it was
+
+    def scores(self) -> Tensor:
+        return additive_scores(self.queries, self.keys, self.direction)  # (batch, …, query, key)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Scores that need no keys to be known."""
+
+    table: Tensor  # (batch, …, query, key)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.table.shape[-2], self.table.shape[-1]
+
+    @property
+    def axes(self) -> int:
+        return self.table.dim()
+
+    @property
+    def device(self) -> torch.device:
+        return self.table.device
+
+    def scores(self) -> Tensor:
+        return self.table
+
+    def rows(self, rows: Tensor) -> Table:
+        return Table(self.table.index_select(-2, rows))
+
+    def heads(self, heads: Tensor) -> Table:
+        return Table(self.table.index_select(-3, heads))

@@ -1,0 +1,117 @@
+"""softmax(scores) values on torch's fused kernel, which never builds the (query, key) matrix.
+
+The kernel knows causal masks and masks that are alike for every query. Any other mask, and any
+position bias, has to be written out for it; that is done for a block of rows at a time, over the
+keys that block can see, so that memory stays bounded and a window costs what a window should.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from regard.attention.comparisons import InnerProduct
+from regard.attention.masks import Causal, Mask, fit
+
+WRITTEN = 1 << 22
+"""How many mask entries may be written out at once: 16 MB of numbers."""
+
+
+def fused_context(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
+) -> Tensor:
+    """softmax(sharpness · scores) values, (batch, …, query, value)."""
+    queries, keys = comparison.sizes
+    scale = comparison.scale * sharpness
+    if isinstance(mask, Causal) and queries == 1:
+        mask = None  # the last query sees every key
+    if comparison.bias is None:
+        if mask is None:
+            return _kernel(comparison.queries, comparison.keys, values, None, scale)
+        if isinstance(mask, Causal) and queries == keys:
+            return _kernel(comparison.queries, comparison.keys, values, None, scale, causal=True)
+        if mask.rows_alike:
+            row = torch.zeros(1, dtype=torch.long, device=values.device)
+            visible = fit(mask.visible(row, queries, keys), comparison.axes)
+            return _kernel(comparison.queries, comparison.keys, values, visible, scale)
+    return _by_rows(comparison, values, mask, sharpness)
+
+
+def _by_rows(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
+) -> Tensor:
+    queries, keys = comparison.sizes
+    copies = values.shape[0] if comparison.bias is None else comparison.bias.by_distance.shape[0]
+    step = max(1, WRITTEN // max(keys * copies, 1))
+    if step >= queries:
+        return _rows(0, queries, comparison, mask, sharpness, comparison.queries, values)
+    blocks = []
+    for first in range(0, queries, step):
+        block = partial(_rows, first, min(first + step, queries), comparison, mask, sharpness)
+        if torch.is_grad_enabled():
+            # The kernel keeps the written mask for its backward pass. All blocks together would be
+            # the whole matrix, so each block is computed again when its gradient is due.
+            block = partial(checkpoint, block, use_reentrant=False, preserve_rng_state=False)
+        blocks.append(block(comparison.queries, values))
+    return torch.cat(blocks, dim=-2)
+
+
+def _rows(
+    first: int,
+    end: int,
+    comparison: InnerProduct,
+    mask: Mask | None,
+    sharpness: float,
+    queries: Tensor,
+    values: Tensor,
+) -> Tensor:
+    """The context of queries first … end − 1."""
+    count, keys = comparison.sizes
+    low, high = (0, keys) if mask is None else mask.span(first, end - 1, count, keys)
+    rows = torch.arange(first, end, device=values.device)
+    scale = comparison.scale * sharpness
+    added: Tensor | None = None
+    if mask is not None:
+        added = fit(mask.visible(rows, count, keys), comparison.axes)[..., low:high]
+    if comparison.bias is not None:
+        bias = comparison.bias.rows(rows).table()[..., low:high] * sharpness  # (head, rows, key)
+        added = bias if added is None else bias.masked_fill(~added, float("-inf"))
+        added = added.to(values.dtype)
+    part, seen = comparison.keys[..., low:high, :], values[..., low:high, :]
+    return _kernel(queries[..., first:end, :], part, seen, added, scale)
+
+
+def _kernel(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    added: Tensor | None,
+    scale: float,
+    causal: bool = False,
+) -> Tensor:
+    """torch's kernel, which on the CPU is only quick for four axes and values as wide as keys."""
+    size, value_size = keys.shape[-1], values.shape[-1]
+    if size < value_size:
+        queries, keys = F.pad(queries, (0, value_size - size)), F.pad(keys, (0, value_size - size))
+    elif value_size < size:
+        values = F.pad(values, (0, size - value_size))
+    if queries.dim() == 4:
+        context = F.scaled_dot_product_attention(
+            queries, keys, values, added, is_causal=causal, scale=scale
+        )
+    else:
+        if added is not None:
+            added = _four_axes(added.expand(*queries.shape[:-2], *added.shape[-2:]))
+        q, k, v = (_four_axes(x) for x in (queries, keys, values))
+        context = F.scaled_dot_product_attention(q, k, v, added, is_causal=causal, scale=scale)
+        context = context.reshape(*queries.shape[:-1], context.shape[-1])
+    return context if context.shape[-1] == value_size else context[..., :value_size]
+
+
+def _four_axes(tensor: Tensor) -> Tensor:
+    """(batch, …, position, size) as (batch · …, 1, position, size)."""
+    return tensor.reshape(-1, 1, *tensor.shape[-2:])

@@ -1,0 +1,171 @@
+"""Several attentions side by side, each over its own share of the vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.attention.attention import Attention
+from regard.attention.cache import KeyValueCache
+from regard.attention.masks import Mask
+from regard.attention.positions import PositionBias, Rotary
+from regard.attention.scores import ScaledDot, Score
+from regard.attention.weighings import Weighing
+
+
+class MultiHead(nn.Module):
+    """head_i = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V);  output = [head_1; …; head_h] W^O
+
+    Each head may look somewhere else at once. Given queries alone it is self-attention, with one
+    matrix product for all three projections. `key_value_heads` below `heads` lets groups of heads
+    share keys and values. `position` is `Rotary`, `ALiBi` or `RelativeBias`.
+
+    Vaswani et al. (2017), section 3.2.2; groups: Ainslie et al. (2023), section 2.2.
+    """
+
+    def __init__(
+        self,
+        model_size: int,
+        heads: int,
+        *,
+        key_size: int | None = None,
+        value_size: int | None = None,
+        head_size: int | None = None,
+        key_value_heads: int | None = None,
+        bias: bool = True,
+        score: Score | None = None,
+        weigh: Weighing | None = None,
+        position: Rotary | PositionBias | None = None,
+        dropout: float = 0.0,
+    ):
+        """key_size and value_size are what comes in; head_size is what one head works with."""
+        super().__init__()
+        self.heads = heads
+        self.key_value_heads = heads if key_value_heads is None else key_value_heads
+        self.head_size = _head_size(model_size, heads, head_size)
+        if self.key_value_heads < 1 or heads % self.key_value_heads:
+            raise ValueError(
+                f"heads ({heads}) must be a multiple of key_value_heads ({key_value_heads}): "
+                "each group shares one"
+            )
+        widths = [n * self.head_size for n in (heads, self.key_value_heads, self.key_value_heads)]
+        sizes = [model_size, key_size or model_size, value_size or key_size or model_size]
+        alike = sizes[0] == sizes[1] == sizes[2]
+        self.projection = (Packed if alike else Separate)(sizes, widths, bias)
+        self.heart = Attention(ScaledDot() if score is None else score, weigh, dropout)
+        self.position = position
+        self.output = nn.Linear(widths[0], model_size, bias=bias)
+
+    def forward(
+        self,
+        queries: Tensor,
+        keys: Tensor | None = None,
+        values: Tensor | None = None,
+        mask: Mask | Tensor | None = None,
+        cache: KeyValueCache | None = None,
+        carried: Any = None,
+    ) -> Tensor:
+        """queries (batch, query, model), keys (batch, key, …), values (batch, key, …)
+        → (batch, query, model).
+
+        Without keys the queries look at themselves; without values the keys are read.
+        """
+        q, k, v = self.projection(queries, keys, values)
+        q = self._split(q, self.heads)  # (batch, head, query, size)
+        k, v = (self._split(x, self.key_value_heads) for x in (k, v))  # (batch, group, key, size)
+        start = 0 if cache is None else cache.length
+        if isinstance(self.position, Rotary):
+            q, k = self._turned(q, start), self._turned(k, start)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        k, v = self._shared(k), self._shared(v)  # (batch, head, key, size)
+        bias = None
+        if isinstance(self.position, PositionBias):
+            bias = self.position(q.shape[-2], k.shape[-2], q.device)
+        if isinstance(mask, Tensor) and mask.dim() == 3:
+            mask = mask.unsqueeze(1)  # the same for every head
+        looked = self.heart(q, k, v, mask, carried, bias)
+        return self.output(looked.context.transpose(-3, -2).flatten(-2))
+
+    def _split(self, vectors: Tensor, heads: int) -> Tensor:
+        return vectors.unflatten(-1, (heads, self.head_size)).transpose(-3, -2)
+
+    def _turned(self, vectors: Tensor, start: int) -> Tensor:
+        places = torch.arange(start, start + vectors.shape[-2], device=vectors.device)
+        turned: Tensor = self.position(vectors, places)  # type: ignore[misc]
+        return turned
+
+    def _shared(self, vectors: Tensor) -> Tensor:
+        group = self.heads // self.key_value_heads
+        return vectors if group == 1 else vectors.repeat_interleave(group, dim=-3)
+
+
+class Packed(nn.Module):
+    """Queries, keys and values from vectors of one size: one matrix, used whole or in part."""
+
+    def __init__(self, sizes: list[int], widths: list[int], bias: bool):
+        super().__init__()
+        self.widths = widths
+        self.weight = nn.Parameter(torch.empty(sum(widths), sizes[0]))
+        self.bias = nn.Parameter(torch.zeros(sum(widths))) if bias else None
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(
+        self, queries: Tensor, keys: Tensor | None, values: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        _check_input("queries", queries, self.weight.shape[1])
+        if keys is None:
+            q, k, v = F.linear(queries, self.weight, self.bias).split(self.widths, dim=-1)
+            return q, k, v
+        values = keys if values is None else values
+        _check_input("keys", keys, self.weight.shape[1])
+        _check_input("values", values, self.weight.shape[1])
+        weights = self.weight.split(self.widths)
+        biases = (None, None, None) if self.bias is None else self.bias.split(self.widths)
+        sources = (queries, keys, values)
+        q, k, v = (F.linear(x, w, b) for x, w, b in zip(sources, weights, biases, strict=True))
+        return q, k, v
+
+
+class Separate(nn.Module):
+    """Queries, keys and values from vectors of different sizes."""
+
+    def __init__(self, sizes: list[int], widths: list[int], bias: bool):
+        super().__init__()
+        self.query, self.key, self.value = (
+            nn.Linear(size, width, bias=bias) for size, width in zip(sizes, widths, strict=True)
+        )
+        for part in (self.query, self.key, self.value):
+            nn.init.xavier_uniform_(part.weight)
+
+    def forward(
+        self, queries: Tensor, keys: Tensor | None, values: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        if keys is None:
+            raise ValueError("keys are needed: this attention was built for keys of another size")
+        values = keys if values is None else values
+        _check_input("queries", queries, self.query.in_features)
+        _check_input("keys", keys, self.key.in_features)
+        _check_input("values", values, self.value.in_features)
+        return self.query(queries), self.key(keys), self.value(values)
+
+
+def _head_size(model_size: int, heads: int, head_size: int | None) -> int:
+    if heads < 1:
+        raise ValueError(f"heads ({heads}) must be 1 or more")
+    if head_size is not None:
+        return head_size
+    if model_size % heads:
+        raise ValueError(
+            f"model_size ({model_size}) must be a multiple of heads ({heads}): "
+            "each head takes an equal share"
+        )
+    return model_size // heads
+
+
+def _check_input(name: str, tensor: Tensor, size: int) -> None:
+    if tensor.dim() != 3 or tensor.shape[-1] != size:
+        raise ValueError(f"{name} {tuple(tensor.shape)} must be (batch, position, {size})")

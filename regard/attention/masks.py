@@ -1,0 +1,278 @@
+"""Where a query may look, said in symbols: `Causal() & Padding(lengths)`.
+
+A mask answers for the rows it is asked about and is never written out whole. At 8,192 tokens a
+dense mask alone is 64 MB of booleans, and 256 MB once a kernel has made numbers of them.
+
+`True` means *may look*, in every room of the house. When there are fewer queries than keys, as in
+decoding with a cache, the queries are the last ones: the last query stands beside the last key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+class Mask:
+    """Says which keys each query may look at; `&` and `|` combine masks with each other and with
+    boolean tensors."""
+
+    rows_alike = False
+    """Whether every query sees the same keys, so that one row stands for all."""
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        """The answer for the queries numbered `rows`, out of `queries`, over all `keys`.
+
+        Boolean, (batch, rows, key) or (batch, head, rows, key); an axis may be 1 and is then
+        meant for all.
+        """
+        raise NotImplementedError
+
+    def span(self, first: int, last: int, queries: int, keys: int) -> tuple[int, int]:
+        """Keys low … high − 1 hold everything that queries first … last may see."""
+        return 0, keys
+
+    def check(self, batch: int, queries: int, keys: int) -> None:
+        """Raise a ValueError if this mask cannot belong to that many rows, queries and keys."""
+
+    def dense(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
+        """The whole mask written out, for small ones and for pictures."""
+        return self.visible(torch.arange(queries, device=device), queries, keys)
+
+    def __and__(self, other: Mask | Tensor) -> Mask:
+        return Both(self, as_mask(other))
+
+    __rand__ = __and__
+
+    def __or__(self, other: Mask | Tensor) -> Mask:
+        return Either(self, as_mask(other))
+
+    __ror__ = __or__
+
+
+def _columns(rows: Tensor, keys: int) -> Tensor:
+    return torch.arange(keys, device=rows.device)
+
+
+def _places(rows: Tensor, queries: int, keys: int) -> Tensor:
+    """The key position at which each query stands, as a column."""
+    return (rows + (keys - queries)).unsqueeze(-1)  # (rows, 1)
+
+
+@dataclass(frozen=True)
+class Causal(Mask):
+    """A query sees its own position and everything before it."""
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        return (_columns(rows, keys) <= _places(rows, queries, keys)).unsqueeze(0)
+
+    def span(self, first: int, last: int, queries: int, keys: int) -> tuple[int, int]:
+        return 0, min(max(last + keys - queries + 1, 0), keys)
+
+
+@dataclass(frozen=True)
+class StrictlyCausal(Mask):
+    """A query sees what comes before its own position, and so the first one sees nothing."""
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        return (_columns(rows, keys) < _places(rows, queries, keys)).unsqueeze(0)
+
+    def span(self, first: int, last: int, queries: int, keys: int) -> tuple[int, int]:
+        return 0, min(max(last + keys - queries, 0), keys)
+
+
+@dataclass(frozen=True)
+class Window(Mask):
+    """A query sees `before` positions to its left, itself, and `after` to its right."""
+
+    before: int
+    after: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("before", self.before), ("after", self.after)):
+            if value < 0:
+                raise ValueError(f"{name} ({value}) must be 0 or more: it counts positions")
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        distance = _columns(rows, keys) - _places(rows, queries, keys)  # (rows, key)
+        return ((distance >= -self.before) & (distance <= self.after)).unsqueeze(0)
+
+    def span(self, first: int, last: int, queries: int, keys: int) -> tuple[int, int]:
+        offset = keys - queries
+        low = min(max(first + offset - self.before, 0), keys)
+        return low, min(max(last + offset + self.after + 1, low), keys)
+
+
+class _ByLength(Mask):
+    """What padding and prefix share: a length for each row of the batch."""
+
+    rows_alike = True
+
+    def __init__(self, lengths: Tensor):
+        if not isinstance(lengths, Tensor) or lengths.dim() != 1 or not _whole(lengths):
+            raise ValueError(
+                f"lengths ({_described(lengths)}) must be a tensor of whole numbers (batch,)"
+            )
+        if lengths.numel() and int(lengths.min()) < 0:
+            raise ValueError(f"lengths ({lengths.tolist()}) must be 0 or more")
+        # A copy, since whoever looks later must find the lengths of the moment of looking.
+        self.lengths = lengths.clone()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.lengths.tolist()})"
+
+    def check(self, batch: int, queries: int, keys: int) -> None:
+        _check_batch(f"{type(self).__name__} lengths", self.lengths.shape[0], batch)
+
+
+class Padding(_ByLength):
+    """Keys beyond a row's length are padding and may not be seen; `side` says where it stands."""
+
+    def __init__(self, lengths: Tensor, side: str = "right"):
+        super().__init__(lengths)
+        if side not in ("right", "left"):
+            raise ValueError(f"side ({side!r}) must be 'right' or 'left'")
+        self.side = side
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        column, lengths = _columns(rows, keys), self.lengths.view(-1, 1, 1)
+        return column < lengths if self.side == "right" else column >= keys - lengths
+
+
+class Prefix(_ByLength):
+    """The first keys of each row are open to every query: `Causal() | Prefix(lengths)` is the
+    prefix language model of Raffel et al. (2020), section 3.2.1."""
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        return _columns(rows, keys) < self.lengths.view(-1, 1, 1)
+
+
+class Packed(Mask):
+    """Several documents share a row; a query sees only keys with its own document's number."""
+
+    def __init__(self, documents: Tensor):
+        if not isinstance(documents, Tensor) or documents.dim() != 2 or not _whole(documents):
+            raise ValueError(
+                f"documents ({_described(documents)}) must be a tensor of whole numbers "
+                "(batch, key): the number of the document each key belongs to"
+            )
+        self.documents = documents.clone()
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        own = self.documents[:, rows + (keys - queries)]  # (batch, rows)
+        return own.unsqueeze(-1) == self.documents.unsqueeze(-2)
+
+    def check(self, batch: int, queries: int, keys: int) -> None:
+        _check_batch("Packed documents", self.documents.shape[0], batch)
+        if self.documents.shape[1] != keys:
+            raise ValueError(
+                f"Packed documents number {self.documents.shape[1]} keys, but there are {keys}"
+            )
+
+
+class Dense(Mask):
+    """A mask somebody wrote out: (query, key), (batch, query, key) or (batch, head, query, key)."""
+
+    def __init__(self, allowed: Tensor):
+        if not isinstance(allowed, Tensor) or allowed.dtype != torch.bool:
+            raise ValueError(
+                f"mask ({_described(allowed)}) must be a boolean tensor or a Mask, "
+                "True where a query may look"
+            )
+        if not 2 <= allowed.dim() <= 4:
+            raise ValueError(
+                f"mask {tuple(allowed.shape)} must be (query, key), (batch, query, key) "
+                "or (batch, head, query, key)"
+            )
+        self.allowed = allowed if allowed.dim() > 2 else allowed.unsqueeze(0)
+        self.rows_alike = self.allowed.shape[-2] == 1
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        return self.allowed if self.rows_alike else self.allowed[..., rows, :]
+
+    def check(self, batch: int, queries: int, keys: int) -> None:
+        have = tuple(self.allowed.shape)
+        fits = all(n in (1, m) for n, m in zip(have[-2:], (queries, keys), strict=True))
+        if not fits or have[0] not in (1, batch):
+            raise ValueError(
+                f"mask {have} does not fit (batch {batch}, query {queries}, key {keys})"
+            )
+
+
+class _Pair(Mask):
+    join: Callable[[Tensor, Tensor], Tensor]
+
+    def __init__(self, left: Mask, right: Mask):
+        self.left, self.right = left, right
+        self.rows_alike = left.rows_alike and right.rows_alike
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        sides = [side.visible(rows, queries, keys) for side in (self.left, self.right)]
+        axes = max(side.dim() for side in sides)
+        return type(self).join(*(fit(side, axes) for side in sides))
+
+    def spans(self, first: int, last: int, queries: int, keys: int) -> list[tuple[int, int]]:
+        return [side.span(first, last, queries, keys) for side in (self.left, self.right)]
+
+    def check(self, batch: int, queries: int, keys: int) -> None:
+        self.left.check(batch, queries, keys)
+        self.right.check(batch, queries, keys)
+
+
+class Both(_Pair):
+    """`left & right`: visible where both say so."""
+
+    join = staticmethod(torch.logical_and)
+
+    def span(self, first: int, last: int, queries: int, keys: int) -> tuple[int, int]:
+        (a, b), (c, d) = self.spans(first, last, queries, keys)
+        low = max(a, c)
+        return low, max(min(b, d), low)
+
+    def __repr__(self) -> str:
+        return f"({self.left!r} & {self.right!r})"
+
+
+class Either(_Pair):
+    """`left | right`: visible where one of them says so."""
+
+    join = staticmethod(torch.logical_or)
+
+    def span(self, first: int, last: int, queries: int, keys: int) -> tuple[int, int]:
+        (a, b), (c, d) = self.spans(first, last, queries, keys)
+        return min(a, c), max(b, d)
+
+    def __repr__(self) -> str:
+        return f"({self.left!r} | {self.right!r})"
+
+
+def as_mask(mask: Mask | Tensor) -> Mask:
+    """A mask as it is, a boolean tensor as a `Dense` one."""
+    return mask if isinstance(mask, Mask) else Dense(mask)
+
+
+def fit(visible: Tensor, axes: int) -> Tensor:
+    """Give a (batch, rows, key) answer as many axes as the scores have, heads after the batch."""
+    if axes == 2 and visible.dim() == 3 and visible.shape[0] == 1:
+        return visible.squeeze(0)
+    while visible.dim() < axes:
+        visible = visible.unsqueeze(1)
+    return visible
+
+
+def _whole(numbers: Tensor) -> bool:
+    return not (numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool)
+
+
+def _described(thing: object) -> str:
+    if isinstance(thing, Tensor):
+        return f"{thing.dtype} {tuple(thing.shape)}"
+    return f"{type(thing).__name__} {thing!r}"
+
+
+def _check_batch(name: str, have: int, batch: int) -> None:
+    if have not in (1, batch):
+        raise ValueError(f"{name} are for a batch of {have}, but the batch has {batch} rows")

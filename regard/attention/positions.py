@@ -1,0 +1,208 @@
+"""Telling a set of words its order.
+
+Attention alone is blind to order. Two ways to give it eyes: add a position's vector to the word's
+(`Sinusoidal`, `LearnedPositions`), or let the distance between query and key speak in the score
+(`Rotary` turns both, `ALiBi` and `RelativeBias` add a number).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+
+def sinusoids(positions: Tensor, size: int) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/size)),  PE(pos, 2i + 1) = cos(pos / 10000^(2i/size))
+
+    Like the digits of a counter: the first pair of dimensions turns fastest, the last slowest.
+
+    Vaswani et al. (2017), section 3.5. positions (position,) → (position, size).
+    """
+    even = torch.arange(0, size, 2, device=positions.device, dtype=torch.float64)
+    angles = positions.to(torch.float64).unsqueeze(-1) * 10000.0 ** (-even / size)
+    table = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (position, size / 2, 2)
+    return table.flatten(-2)[..., :size].to(torch.get_default_dtype())
+
+
+class Sinusoidal(nn.Module):
+    """x + PE: fixed waves of growing length, one pair of dimensions each. Any position exists.
+
+    Vaswani et al. (2017), section 3.5.
+    """
+
+    table: Tensor
+
+    def __init__(self, model_size: int):
+        super().__init__()
+        if model_size < 1:
+            raise ValueError(f"model_size ({model_size}) must be 1 or more")
+        self.model_size = model_size
+        self.register_buffer("table", sinusoids(torch.arange(0), model_size), persistent=False)
+
+    def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
+        """vectors (batch, position, size), the first of them standing at `start`."""
+        end = start + vectors.shape[-2]
+        if self.table.shape[0] < end:
+            places = torch.arange(max(end, 2 * self.table.shape[0]), device=vectors.device)
+            self.table = sinusoids(places, self.model_size)
+        return vectors + self.table[start:end].to(vectors)
+
+
+class LearnedPositions(nn.Module):
+    """x + P[position]: a vector learned for each of `longest` positions.
+
+    Gehring et al. (2017), section 3.1; the positions of BERT and GPT-2.
+    """
+
+    def __init__(self, longest: int, model_size: int):
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(longest, model_size))
+        nn.init.normal_(self.table, std=0.02)
+
+    def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
+        end = start + vectors.shape[-2]
+        if end > self.table.shape[0]:
+            raise ValueError(
+                f"positions {start} … {end - 1} were asked for, but this model knows "
+                f"{self.table.shape[0]} (longest)"
+            )
+        return vectors + self.table[start:end]
+
+
+class Rotary(nn.Module):
+    """q′ = R(m) q,  k′ = R(n) k,  so that  q′ · k′ depends on n − m alone
+
+    Each pair of dimensions is a point in the plane, turned by an angle that grows with the
+    position. `interleaved` pairs neighbours (2i, 2i + 1) as in the paper; otherwise dimension i is
+    paired with i + size / 2, as most published checkpoints have it.
+
+    Su et al. (2021), section 3.2.2, equations 14 and 15.
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, head_size: int, base: float = 10000.0, interleaved: bool = False):
+        super().__init__()
+        if head_size % 2:
+            raise ValueError(f"head_size ({head_size}) must be even: rotary turns pairs")
+        even = torch.arange(0, head_size, 2, dtype=torch.float64)
+        self.register_buffer("frequencies", base ** (-even / head_size), persistent=False)
+        self.interleaved = interleaved
+
+    def forward(self, vectors: Tensor, positions: Tensor) -> Tensor:
+        """vectors (…, position, size), positions (position,) or (batch, 1, position)."""
+        angles = positions.to(torch.float64).unsqueeze(-1) * self.frequencies
+        cos, sin = angles.cos().to(vectors.dtype), angles.sin().to(vectors.dtype)
+        if self.interleaved:
+            x, y = vectors[..., 0::2], vectors[..., 1::2]  # (…, position, size / 2)
+            return torch.stack([x * cos - y * sin, x * sin + y * cos], dim=-1).flatten(-2)
+        x, y = vectors.chunk(2, dim=-1)
+        return torch.cat([x * cos - y * sin, x * sin + y * cos], dim=-1)
+
+
+@dataclass(frozen=True)
+class Bias:
+    """Numbers added to the scores, made for the rows asked for: `by_distance[head, distance]`.
+
+    `places` holds the key position at which each row stands.
+    """
+
+    by_distance: Tensor  # (head, 2 · longest + 1): key minus query, from −longest to +longest
+    places: Tensor  # (query,)
+    keys: int
+
+    def table(self) -> Tensor:
+        """(head, query, key)"""
+        longest = self.by_distance.shape[-1] // 2
+        columns = torch.arange(self.keys, device=self.places.device)
+        distance = columns - self.places.unsqueeze(-1)  # (query, key)
+        return self.by_distance[:, distance + longest]
+
+    def rows(self, rows: Tensor) -> Bias:
+        return replace(self, places=self.places[rows])
+
+    def heads(self, heads: Tensor) -> Bias:
+        return replace(self, by_distance=self.by_distance[heads])
+
+
+class PositionBias(nn.Module):
+    """A number for each head and each distance, added to the score."""
+
+    def by_distance(self, distances: Tensor) -> Tensor:
+        """distances (distance,), key minus query → (head, distance)"""
+        raise NotImplementedError
+
+    def forward(self, queries: int, keys: int, device: torch.device | str | None = None) -> Bias:
+        """For that many queries and keys, the last query standing beside the last key."""
+        longest = max(queries, keys)
+        distances = torch.arange(-longest, longest + 1, device=device)
+        places = torch.arange(keys - queries, keys, device=device)
+        return Bias(self.by_distance(distances), places, keys)
+
+
+class ALiBi(PositionBias):
+    """score − m · |distance|, a slope m for each head
+
+    For a power of two of heads the slopes are 2^(−8/heads), 2^(−16/heads), …; other counts fill in
+    every second slope of the next power, as published.
+
+    Press, Smith & Lewis (2022), section 3.
+    """
+
+    slopes: Tensor
+
+    def __init__(self, heads: int):
+        super().__init__()
+        if heads < 1:
+            raise ValueError(f"heads ({heads}) must be 1 or more")
+        power = 2 ** math.floor(math.log2(heads))
+        slopes = [2.0 ** (-8.0 * (i + 1) / power) for i in range(power)]
+        slopes += [2.0 ** (-4.0 * (2 * i + 1) / power) for i in range(heads - power)]
+        self.register_buffer("slopes", torch.tensor(slopes), persistent=False)
+
+    def by_distance(self, distances: Tensor) -> Tensor:
+        return -self.slopes.unsqueeze(-1) * distances.abs()
+
+
+class RelativeBias(PositionBias):
+    """score + b[head, bucket(distance)]
+
+    Near distances have a bucket each, far ones share buckets that grow logarithmically up to
+    `farthest`; everything beyond falls in the last. `bidirectional` gives half the buckets to keys
+    that come after the query; a decoder needs none for those.
+
+    Raffel et al. (2020), section 2.1.
+    """
+
+    def __init__(
+        self, heads: int, buckets: int = 32, farthest: int = 128, bidirectional: bool = True
+    ):
+        super().__init__()
+        if buckets < 4 or buckets % 2:
+            raise ValueError(f"buckets ({buckets}) must be an even number, 4 or more")
+        if farthest <= buckets // 2:
+            raise ValueError(f"farthest ({farthest}) must be above half of buckets ({buckets})")
+        self.buckets, self.farthest, self.bidirectional = buckets, farthest, bidirectional
+        self.table = nn.Parameter(torch.empty(buckets, heads))
+        nn.init.normal_(self.table, std=0.02)
+
+    def bucket(self, distances: Tensor) -> Tensor:
+        """The bucket of each distance, key minus query."""
+        buckets = self.buckets
+        if self.bidirectional:
+            buckets //= 2
+            side = (distances > 0).long() * buckets
+            away = distances.abs()
+        else:
+            side = torch.zeros_like(distances)
+            away = (-distances).clamp(min=0)
+        near = buckets // 2  # distances below this have a bucket of their own
+        growth = (away.clamp(min=1).float() / near).log() / math.log(self.farthest / near)
+        far = near + (growth * (buckets - near)).long()
+        return side + torch.where(away < near, away, far.clamp(max=buckets - 1))
+
+    def by_distance(self, distances: Tensor) -> Tensor:
+        return self.table[self.bucket(distances)].T  # (head, distance)

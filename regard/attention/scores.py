@@ -1,0 +1,184 @@
+"""How well a key answers a query. Each score lays queries beside keys; the lineage disagrees how.
+
+Dot, scaled dot, general and cosine are inner products once queries and keys are transformed, so
+all four run on the fused kernel. `prepare` transforms keys once, for decoders that come back to the
+same memory at every step.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.attention.comparisons import Comparison, InnerProduct, Table, TanhSum
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Keys as a score wants them, transformed ahead of the first query."""
+
+    keys: Tensor  # (batch, …, key, size)
+
+
+class Score(nn.Module):
+    """Lays queries beside keys.
+
+    A score of your own gives `transform_queries` and `transform_keys` if an inner product is the
+    score, else a `compare` that returns any `Comparison`.
+    """
+
+    def transform_queries(self, queries: Tensor) -> Tensor:
+        return queries
+
+    def transform_keys(self, keys: Tensor) -> Tensor:
+        return keys
+
+    def scale(self, size: int) -> float:
+        """What the inner product of vectors of this size is multiplied by."""
+        return 1.0
+
+    def prepare(self, keys: Tensor) -> Prepared:
+        return Prepared(self.transform_keys(keys))
+
+    def compare(self, queries: Tensor, keys: Prepared) -> Comparison:
+        queries = self.transform_queries(queries)  # (batch, …, query, size)
+        if queries.shape[-1] != keys.keys.shape[-1]:
+            raise ValueError(
+                f"{type(self).__name__} needs queries and keys of one size, got queries "
+                f"{tuple(queries.shape)} and keys {tuple(keys.keys.shape)}"
+            )
+        return InnerProduct(queries, keys.keys, self.scale(queries.shape[-1]))
+
+    def forward(self, queries: Tensor, keys: Tensor | Prepared) -> Comparison:
+        return self.compare(queries, keys if isinstance(keys, Prepared) else self.prepare(keys))
+
+
+class Dot(Score):
+    """score(q, k) = q · k
+
+    Luong, Pham & Manning (2015), section 3.1, equation 8.
+    """
+
+
+class ScaledDot(Score):
+    """score(q, k) = (q · k) / √size
+
+    The sum of `size` products of unit variance has variance `size`; the root brings it back to one,
+    so that the softmax starts out soft.
+
+    Vaswani et al. (2017), section 3.2.1, equation 1.
+    """
+
+    def scale(self, size: int) -> float:
+        return 1.0 / math.sqrt(max(size, 1))
+
+
+class General(Score):
+    """score(q, k) = qᵀ W k
+
+    A learned matrix stands between the two, which also lets their sizes differ.
+
+    Luong, Pham & Manning (2015), section 3.1, equation 8.
+    """
+
+    def __init__(self, query_size: int, key_size: int):
+        super().__init__()
+        self.matrix = nn.Linear(query_size, key_size, bias=False)
+
+    def transform_queries(self, queries: Tensor) -> Tensor:
+        _check_size("queries", queries, self.matrix.in_features)
+        return self.matrix(queries)  # (batch, …, query, key size)
+
+
+class Cosine(Score):
+    """score(q, k) = β · (q · k) / (‖q‖ ‖k‖)
+
+    Only the direction of a key counts; the strength β decides how sharply.
+
+    Graves, Wayne & Danihelka (2014), section 3.3.1, equations 5 and 6.
+    """
+
+    def __init__(self, strength: float = 1.0):
+        super().__init__()
+        self.strength = nn.Parameter(torch.tensor(float(strength)))
+
+    def transform_queries(self, queries: Tensor) -> Tensor:
+        return self.strength * F.normalize(queries, dim=-1)
+
+    def transform_keys(self, keys: Tensor) -> Tensor:
+        return F.normalize(keys, dim=-1)
+
+
+class Additive(Score):
+    """score(q, k) = vᵀ tanh(W q + U k)
+
+    A small network with one hidden layer judges each pair. W q and U k are computed once for each
+    query and key; only the sum, the tanh and the product with v happen pair by pair, in blocks.
+    Luong's *concat*, vᵀ tanh(W [q; k]), is the same function with his W cut into [W U].
+
+    Bahdanau, Cho & Bengio (2015), section 3.1 and appendix A.1.2; Luong, Pham & Manning (2015),
+    section 3.1, equation 8.
+    """
+
+    def __init__(self, query_size: int, key_size: int, hidden_size: int, bias: bool = False):
+        super().__init__()
+        self.query = nn.Linear(query_size, hidden_size, bias=bias)
+        self.key = nn.Linear(key_size, hidden_size, bias=False)
+        self.direction = nn.Parameter(torch.empty(hidden_size))
+        bound = 1.0 / math.sqrt(hidden_size)
+        nn.init.uniform_(self.direction, -bound, bound)
+
+    @classmethod
+    def concat(cls, matrix: Tensor, direction: Tensor, query_size: int) -> Additive:
+        """Luong's form, from his W (hidden, query size + key size) and v (hidden,)."""
+        hidden_size, joint_size = matrix.shape
+        score = cls(query_size, joint_size - query_size, hidden_size)
+        with torch.no_grad():
+            score.query.weight.copy_(matrix[:, :query_size])
+            score.key.weight.copy_(matrix[:, query_size:])
+            score.direction.copy_(direction)
+        return score
+
+    def transform_queries(self, queries: Tensor) -> Tensor:
+        _check_size("queries", queries, self.query.in_features)
+        return self.query(queries)  # (batch, …, query, hidden)
+
+    def transform_keys(self, keys: Tensor) -> Tensor:
+        _check_size("keys", keys, self.key.in_features)
+        return self.key(keys)  # (batch, …, key, hidden)
+
+    def compare(self, queries: Tensor, keys: Prepared) -> Comparison:
+        # A clone, since an Attended outlives optimizer steps and must not see v change.
+        direction = self.direction.clone()
+        return TanhSum(self.transform_queries(queries), keys.keys, direction=direction)
+
+
+class Location(Score):
+    """score(q, position) = (W q)ₚₒₛᵢₜᵢₒₙ
+
+    The query alone says where to look, whatever stands there.
+
+    Luong, Pham & Manning (2015), section 3.1, equation 9.
+    """
+
+    def __init__(self, query_size: int, longest: int):
+        super().__init__()
+        self.places = nn.Linear(query_size, longest, bias=False)
+
+    def compare(self, queries: Tensor, keys: Prepared) -> Comparison:
+        _check_size("queries", queries, self.places.in_features)
+        there, longest = keys.keys.shape[-2], self.places.out_features
+        if there > longest:
+            raise ValueError(
+                f"Location knows {longest} positions (longest), but there are {there} keys"
+            )
+        return Table(self.places(queries)[..., :there])  # (batch, …, query, key)
+
+
+def _check_size(name: str, tensor: Tensor, size: int) -> None:
+    if tensor.shape[-1] != size:
+        raise ValueError(f"{name} {tuple(tensor.shape)} must end in the size {size}")

@@ -1,0 +1,265 @@
+"""How scores become weights: `weigh(scores, mask, queries, carried) → weights, carried`.
+
+scores (batch, …, query, key); mask boolean, broadcast to the scores, True where one may look;
+queries as they were before the score transformed them; `carried` is what a weighing with a memory
+brings from the last step and hands to the next. A query that may look nowhere weighs everything 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Weighing(nn.Module):
+    """Turns scores into weights."""
+
+    pure = False
+    """Whether the weights follow from scores and mask alone, so that they can be computed again for
+    the rows somebody asks about. All others have their weights kept."""
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
+    ) -> tuple[Tensor, Any]:
+        raise NotImplementedError
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """exp(score) / Σ exp(score) over what may be seen."""
+    if mask is None:
+        return scores.softmax(dim=-1)
+    # The lowest finite number rather than -inf, since a query with every key hidden would softmax
+    # to NaN. The second fill leaves that query with what it saw: nothing.
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
+class Softmax(Weighing):
+    """weight = bᵉᐟᵗ / Σ bᵉᐟᵗ,  for scores e, base b and temperature t
+
+    Base e and temperature 1 are everybody's softmax; base 3 is the one a lecture does in its head.
+    """
+
+    pure = True
+
+    def __init__(self, temperature: float = 1.0, base: float = math.e):
+        super().__init__()
+        if not temperature > 0:
+            raise ValueError(f"temperature ({temperature}) must be above 0")
+        if not base > 1:
+            raise ValueError(f"base ({base}) must be above 1: larger scores weigh more")
+        self.temperature, self.base = temperature, base
+
+    @property
+    def sharpness(self) -> float:
+        """What the scores are multiplied by, to make it the plain softmax: ln b / t."""
+        return math.log(self.base) / self.temperature
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
+    ) -> tuple[Tensor, Any]:
+        sharpness = self.sharpness
+        return masked_softmax(scores if sharpness == 1.0 else scores * sharpness, mask), carried
+
+
+class Sparsemax(Weighing):
+    """weights = argmin over the simplex of ‖weights − scores‖²
+
+    The nearest distribution to the scores themselves: small scores get exactly nothing.
+
+    Martins & Astudillo (2016), section 2.2, algorithm 1.
+    """
+
+    pure = True
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
+    ) -> tuple[Tensor, Any]:
+        if scores.shape[-1] == 0:
+            return scores, carried
+        hidden = None if mask is None else (~mask).expand_as(scores)
+        if hidden is not None:
+            # Far enough below the best score to stay out of the support, near enough to add up.
+            best = scores.masked_fill(hidden, -math.inf).amax(dim=-1, keepdim=True)
+            scores = torch.where(hidden, best.nan_to_num(neginf=0.0).detach() - 2.0, scores)
+        ordered = scores.sort(dim=-1, descending=True).values
+        rank = torch.arange(1, scores.shape[-1] + 1, device=scores.device, dtype=scores.dtype)
+        above = ordered.cumsum(dim=-1) - 1
+        support = (rank * ordered > above).sum(dim=-1, keepdim=True)  # how many stay above 0
+        threshold = above.gather(-1, support - 1) / support
+        weights = (scores - threshold).clamp(min=0)
+        return (weights if hidden is None else weights.masked_fill(hidden, 0.0)), carried
+
+
+class Proportional(Weighing):
+    """weight = score / Σ score
+
+    Scores normalised as they are. Where they add up to nothing, nothing is read.
+    """
+
+    pure = True
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
+    ) -> tuple[Tensor, Any]:
+        if mask is not None:
+            scores = scores.masked_fill(~mask, 0.0)
+        total = scores.sum(dim=-1, keepdim=True)
+        return scores / total.masked_fill(total == 0, 1.0), carried
+
+
+class Given(Weighing):
+    """Weights handed in, whatever the scores say: (query, key) or with leading axes."""
+
+    weights: Tensor
+
+    def __init__(self, weights: Tensor):
+        super().__init__()
+        self.register_buffer("weights", weights)
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
+    ) -> tuple[Tensor, Any]:
+        try:
+            weights = self.weights.to(scores).expand_as(scores)
+        except RuntimeError:
+            raise ValueError(
+                f"Given weights {tuple(self.weights.shape)} do not fit the scores "
+                f"{tuple(scores.shape)} (…, query, key)"
+            ) from None
+        return (weights if mask is None else weights.masked_fill(~mask, 0.0)), carried
+
+
+class Drawn(NamedTuple):
+    """What a hard look leaves behind for REINFORCE; zeros where there was nothing to draw from."""
+
+    positions: Tensor  # (batch, …, query), the key looked at
+    log_probability: Tensor  # (batch, …, query), of having looked there
+    entropy: Tensor  # (batch, …, query), of the distribution drawn from
+
+
+class Hard(Weighing):
+    """One position, drawn from softmax(scores), has all the weight
+
+    Drawing has no gradient. ∇ log p(position) · (reward − baseline) stands in for it, with the
+    entropy as a bonus; both are left behind in `carried`, as a `Drawn`. In evaluation the most
+    likely position is taken, or one is drawn all the same.
+
+    Xu et al. (2015), section 4.1, equations 11 and 12; Williams (1992).
+    """
+
+    def __init__(self, evaluate: str = "argmax", generator: torch.Generator | None = None):
+        super().__init__()
+        if evaluate not in ("argmax", "sample"):
+            raise ValueError(f"evaluate ({evaluate!r}) must be 'argmax' or 'sample'")
+        self.evaluate, self.generator = evaluate, generator
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
+    ) -> tuple[Tensor, Drawn]:
+        if scores.shape[-1] == 0:
+            nothing = scores.sum(dim=-1)
+            return scores, Drawn(torch.zeros_like(nothing).long(), nothing, nothing)
+        weights = masked_softmax(scores, mask)
+        blind = weights.detach().sum(dim=-1) == 0  # (batch, …, query)
+        # A blind query draws from the even distribution, and what it drew is then taken away.
+        odds = weights + blind.unsqueeze(-1) / weights.shape[-1]
+        positions = self._pick(odds.detach())  # (batch, …, query)
+        log_odds = odds.clamp(min=torch.finfo(odds.dtype).tiny).log()
+        chosen = log_odds.gather(-1, positions.unsqueeze(-1)).squeeze(-1)
+        entropy = -(odds * log_odds).sum(dim=-1)
+        one_hot = torch.zeros_like(odds).scatter(-1, positions.unsqueeze(-1), 1.0)
+        drawn = Drawn(positions, chosen.masked_fill(blind, 0.0), entropy.masked_fill(blind, 0.0))
+        return one_hot.masked_fill(blind.unsqueeze(-1), 0.0), drawn
+
+    def _pick(self, odds: Tensor) -> Tensor:
+        if not self.training and self.evaluate == "argmax":
+            return odds.argmax(dim=-1)
+        flat = odds.reshape(-1, odds.shape[-1])
+        return torch.multinomial(flat, 1, generator=self.generator).view(odds.shape[:-1])
+
+
+class LocalMonotonic(Weighing):
+    """weights = softmax(scores) inside the window [t − D, t + D], with p_t = t
+
+    Source and target are taken to march in step. `carried` is the number of steps so far. A target
+    longer than its source keeps the window at the source's end.
+
+    Luong, Pham & Manning (2015), section 3.2, *local-m*.
+    """
+
+    def __init__(self, reach: int = 10):
+        super().__init__()
+        self.reach = _checked_reach(reach)
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
+    ) -> tuple[Tensor, int]:
+        step = 0 if carried is None else int(carried)
+        centres = torch.arange(step, step + scores.shape[-2], device=scores.device)
+        last = (visible_lengths(scores, mask) - 1).clamp(min=0)  # (batch, …, query)
+        window = _window(torch.minimum(centres, last), self.reach, scores)
+        return masked_softmax(scores, window if mask is None else window & mask), (
+            step + scores.shape[-2]
+        )
+
+
+class LocalPredictive(Weighing):
+    """weight = softmax(scores) · exp(−(s − p)² / 2σ²)  for s in [p − D, p + D],  σ = D / 2,
+    p = S · sigmoid(vᵀ tanh(W q)),  S the length of the source
+
+    The query says how far into the source to look; a bell around that place favours what is near.
+    The bell comes after the softmax and nothing is normalised again, so rows add up to less than 1.
+    `carried` is p, the centre of each query's window.
+
+    Luong, Pham & Manning (2015), section 3.2, equations 9 and 10, *local-p*.
+    """
+
+    def __init__(self, query_size: int, hidden_size: int | None = None, reach: int = 10):
+        super().__init__()
+        self.reach = _checked_reach(reach)
+        self.hidden = nn.Linear(query_size, hidden_size or query_size, bias=False)
+        self.place = nn.Linear(hidden_size or query_size, 1, bias=False)
+
+    def centres(self, queries: Tensor, lengths: Tensor) -> Tensor:
+        """p, (batch, …, query)"""
+        if queries.shape[-1] != self.hidden.in_features:
+            raise ValueError(
+                f"queries {tuple(queries.shape)} must end in the size {self.hidden.in_features}"
+            )
+        share = self.place(self.hidden(queries).tanh()).squeeze(-1).sigmoid()
+        return lengths * share
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
+    ) -> tuple[Tensor, Tensor]:
+        centres = self.centres(queries, visible_lengths(scores, mask))  # (batch, …, query)
+        window = _window(centres, self.reach, scores)
+        weights = masked_softmax(scores, window if mask is None else window & mask)
+        away = _positions(scores) - centres.unsqueeze(-1)  # (batch, …, query, key)
+        deviation = self.reach / 2
+        return weights * (-away.square() / (2 * deviation**2)).exp(), centres
+
+
+def visible_lengths(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """How many keys each query may see, (batch, …, query)."""
+    if mask is None:
+        return torch.full(scores.shape[:-1], scores.shape[-1], device=scores.device)
+    return mask.expand_as(scores).sum(dim=-1)
+
+
+def _positions(scores: Tensor) -> Tensor:
+    return torch.arange(scores.shape[-1], device=scores.device)
+
+
+def _window(centres: Tensor, reach: int, scores: Tensor) -> Tensor:
+    return (_positions(scores) - centres.unsqueeze(-1)).abs() <= reach  # (batch, …, query, key)
+
+
+def _checked_reach(reach: int) -> int:
+    if reach < 1:
+        raise ValueError(f"reach ({reach}) must be 1 or more: the window is [p − reach, p + reach]")
+    return reach
