@@ -1,0 +1,37 @@
+"""Every node of a graph has a name to be spoken of by, also those that were given none."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import count
+
+from .node import Node
+from .operation import Leaf
+from .summary import number
+
+
+def names_of(nodes: Sequence[Node]) -> dict[Node, str]:
+    """Given names as they are; v1, v2, … for the nameless, and for a constant number its digits."""
+    own = Counter(node.name for node in nodes if node.name is not None)
+    for name, uses in own.items():
+        if uses > 1:
+            raise ValueError(f"{uses} nodes are named {name!r}: names in a graph must differ")
+    computed = (name for i in count(1) if (name := f"v{i}") not in own)
+    numbers: dict[str, Iterator[str]] = {}
+    names = {}
+    for node in nodes:
+        if node.name is not None:
+            names[node] = node.name
+        elif isinstance(node.operation, Leaf) and node.shape == ():
+            digits = number(node.value.item(), 4)
+            names[node] = next(numbers.setdefault(digits, _variants(digits, own)))
+        else:
+            names[node] = next(computed)
+    return names
+
+
+def _variants(name: str, taken: Counter[str]) -> Iterator[str]:
+    """name, name (2), name (3), …, passing over those that are taken."""
+    for i in count(1):
+        variant = name if i == 1 else f"{name} ({i})"
+        if variant not in taken:
+            yield variant
