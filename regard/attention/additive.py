@@ -30,9 +30,13 @@ def additive_scores(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
     queries (batch, …, query, hidden), keys (batch, …, key, hidden), direction (hidden,)
     → (batch, …, query, key), in memory O(query × key).
     """
-    flat_queries, flat_keys = _flat(queries), _flat(keys)  # (rows, query, hidden), (rows, key, …)
-    scores: Tensor = _AdditiveScores.apply(flat_queries, flat_keys, direction)
-    return scores.view(*queries.shape[:-1], keys.shape[-2])
+    dtype = torch.promote_types(queries.dtype, keys.dtype)
+    # Half precision is too coarse for exponentials; the products are small, so nothing is lost.
+    exact = torch.promote_types(dtype, torch.float32)
+    q, k, v = _flat(queries).to(exact), _flat(keys).to(exact), direction.to(exact)
+    with _as_it_is(queries.device):
+        scores = _AdditiveScores.apply(q, k, v)  # type: ignore[no-untyped-call]
+    return scores.view(*queries.shape[:-1], keys.shape[-2]).to(dtype)
 
 
 class _AdditiveScores(torch.autograd.Function):
@@ -51,20 +55,27 @@ class _AdditiveScores(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, direction = ctx.saved_tensors
-        to_queries, to_keys = torch.zeros_like(queries), torch.zeros_like(keys)
-        ratio = _Ratio(queries, keys)
-        seen = torch.zeros_like(direction)  # Σ upstream · r, what v's gradient lacks
-        for batch, row, column in _tiles(queries, keys):
-            r = ratio(batch, row, column)  # (batch, query, key, hidden)
-            arriving = upstream[batch, row, column].unsqueeze(-1)  # (batch, query, key, 1)
-            weighted = arriving.mT @ r  # (batch, query, 1, hidden)
-            seen += weighted.sum(dim=(0, 1, 2))
-            slope = r.addcmul_(r, r, value=-1).mul_(arriving)  # upstream · r (1 − r)
-            to_queries[batch, row] += slope.sum(dim=2)
-            to_keys[batch, column] += slope.sum(dim=1)
-        steepness = 4 * direction
-        to_direction = upstream.sum() - 2 * seen
-        return to_queries.mul_(steepness), to_keys.mul_(steepness), to_direction
+        with _as_it_is(queries.device):
+            return _gradients(queries, keys, direction, upstream)
+
+
+def _gradients(
+    queries: Tensor, keys: Tensor, direction: Tensor, upstream: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    to_queries, to_keys = torch.zeros_like(queries), torch.zeros_like(keys)
+    ratio = _Ratio(queries, keys)
+    seen = torch.zeros_like(direction)  # Σ upstream · r, what v's gradient lacks
+    for batch, row, column in _tiles(queries, keys):
+        r = ratio(batch, row, column)  # (batch, query, key, hidden)
+        arriving = upstream[batch, row, column].unsqueeze(-1)  # (batch, query, key, 1)
+        weighted = arriving.mT @ r  # (batch, query, 1, hidden)
+        seen += weighted.sum(dim=(0, 1, 2))
+        slope = r.addcmul_(r, r, value=-1).mul_(arriving)  # upstream · r (1 − r)
+        to_queries[batch, row] += slope.sum(dim=2)
+        to_keys[batch, column] += slope.sum(dim=1)
+    steepness = 4 * direction
+    to_direction = upstream.sum() - 2 * seen
+    return to_queries.mul_(steepness), to_keys.mul_(steepness), to_direction
 
 
 class _Ratio:
@@ -95,12 +106,17 @@ class _Ratio:
         return torch.add(a, b, out=tile).mul_(-2).sigmoid_()
 
 
+def _as_it_is(device: torch.device) -> torch.autocast:
+    """Autocast off: the tiles are written into tensors of one precision."""
+    return torch.autocast(device.type, enabled=False)
+
+
 def _within(tensor: Tensor, largest: float) -> bool:
     return tensor.numel() == 0 or bool(tensor.abs().amax() < largest)
 
 
 def _flat(tensor: Tensor) -> Tensor:
-    return tensor.reshape(-1, *tensor.shape[-2:])
+    return tensor.reshape(tensor.shape[:-2].numel(), *tensor.shape[-2:])
 
 
 def _tiles(queries: Tensor, keys: Tensor) -> Iterator[Tile]:

@@ -67,6 +67,12 @@ class NTMAddressing(Weighing):
                 f"NTMAddressing needs Controls as carried, got {type(carried).__name__}: "
                 "the controller says at each step how to move"
             )
+        if carried.previous.shape != scores.shape or carried.shift.shape[-1] % 2 == 0:
+            raise ValueError(
+                f"Controls.previous {tuple(carried.previous.shape)} must be like the scores "
+                f"{tuple(scores.shape)}, and shift {tuple(carried.shift.shape)} must end in an odd "
+                "number: steps back, none, and forward"
+            )
         content = masked_softmax(carried.strength * scores, mask)
         gated = carried.gate * content + (1 - carried.gate) * carried.previous
         shifted = circular_shift(gated, carried.shift)
@@ -87,6 +93,8 @@ def circular_shift(weights: Tensor, shift: Tensor) -> Tensor:
 
 def sharpen(weights: Tensor, exponent: Tensor) -> Tensor:
     """w^γ / Σ w^γ, and nothing where there was nothing."""
+    # Measured from the largest, a high power leaves at least that one standing.
+    weights = weights / weights.detach().amax(dim=-1, keepdim=True).clamp(min=1e-30)
     # The logarithm in the exponent's gradient does not exist at zero; a tiny floor gives it a value
     # without being seen in the sum.
     powered = weights.clamp(min=1e-12).pow(exponent).masked_fill(weights == 0, 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,8 +17,8 @@ from regard.attention.positions import Bias
 from regard.attention.scores import Prepared, Score
 from regard.attention.weighings import Softmax, Weighing
 
-BLOCK = 1 << 21
-"""How many weights the explicit way holds at once where it can work row by row: 8 MB of float32."""
+BLOCK = 1 << 20
+"""How many scores the explicit way makes at once where it can work row by row: 4 MB of float32."""
 
 Selection = int | slice | list[int]
 Change = Callable[[Tensor, Tensor | None], Tensor]
@@ -59,17 +59,29 @@ class Attended:
         comparison = self.comparison
         queries, _ = comparison.sizes
         device = comparison.device
-        row = _chosen("rows", rows, queries, device)
+        row = chosen("rows", rows, queries, device)
         head = None
         if heads is not None:
             if comparison.axes < 4:
                 raise ValueError(f"heads ({heads!r}) were asked for, but this attention has one")
-            head = _chosen("heads", heads, self.context.shape[-3], device)
+            head = chosen("heads", heads, self.context.shape[-3], device)
         if self.kept is not None:
             kept = self.kept if head is None else self.kept.index_select(-3, head)
             return kept.index_select(-2, row)
         comparison = comparison if head is None else comparison.heads(head)
         return self._weights(comparison.rows(row), row, head)
+
+    def of_row(self, row: int) -> Attended:
+        """What one row of the batch read, on its own; the batch axis stays, with length 1."""
+        if self.comparison.axes < 3 or not 0 <= row < self.context.shape[0]:
+            raise ValueError(f"row ({row}) is not in a batch of {tuple(self.context.shape[:-2])}")
+        return replace(
+            self,
+            context=self.context[row : row + 1],
+            comparison=self.comparison.of_row(row),
+            mask=self.mask and self.mask.of_row(row),
+            kept=None if self.kept is None else self.kept[row : row + 1],
+        )
 
     def visible(self, rows: Tensor | None = None) -> Tensor | None:
         """Where these queries might have looked, broadcast to the scores; None for anywhere."""
@@ -100,7 +112,7 @@ class Attention(nn.Module):
         self.weigh = Softmax() if weigh is None else weigh
         self.dropout = dropout
         self.changes: list[Change] = []
-        """The seam between weigh and mix, where `edit` and `watch` hang their functions."""
+        """The seam between weigh and mix, where `edit` hangs its functions."""
 
     def prepare(self, keys: Tensor) -> Prepared:
         """Transform keys ahead of the first query, for decoders that come back to them."""
@@ -123,7 +135,7 @@ class Attention(nn.Module):
             comparison = _biased(comparison, bias)
         if mask is not None:
             mask = as_mask(mask)
-            mask.check(values.shape[0] if values.dim() > 2 else 1, *comparison.sizes)
+            mask.check(tuple(values.shape[:-2]), *comparison.sizes)
         if self.changes or not self.weigh.pure:
             return self._explicitly(comparison, queries, values, mask, carried)
         context = self._context(comparison, queries, values, mask)
@@ -204,7 +216,7 @@ def _biased(comparison: Comparison, bias: Bias) -> InnerProduct:
     return InnerProduct(comparison.queries, comparison.keys, comparison.scale, bias)
 
 
-def _chosen(name: str, selection: Selection | None, count: int, device: torch.device) -> Tensor:
+def chosen(name: str, selection: Selection | None, count: int, device: torch.device) -> Tensor:
     """A selection as the tensor of its indices."""
     every = torch.arange(count, device=device)
     if selection is None:
@@ -219,6 +231,14 @@ def _check_shapes(queries: Tensor, keys: Tensor, values: Tensor) -> None:
     for name, tensor in (("queries", queries), ("keys", keys), ("values", values)):
         if tensor.dim() < 2:
             raise ValueError(f"{name} {tuple(tensor.shape)} must be (…, position, size)")
+        if not tensor.is_floating_point():
+            raise ValueError(f"{name} ({tensor.dtype}) must be floating-point numbers")
+    kinds = {queries.dtype, keys.dtype, values.dtype}
+    if len(kinds) > 1 and not torch.is_autocast_enabled(values.device.type):
+        raise ValueError(
+            f"queries ({queries.dtype}), keys ({keys.dtype}) and values ({values.dtype}) must be "
+            "numbers of one precision"
+        )
     if keys.shape[:-1] != values.shape[:-1]:
         raise ValueError(
             f"keys {tuple(keys.shape)} and values {tuple(values.shape)} must agree in all but the "

@@ -44,8 +44,8 @@ class KeyValueCache:
         return picked
 
     def _put(self, store: Tensor | None, start: int, new: Tensor) -> Tensor:
-        if new.requires_grad and torch.is_grad_enabled():
-            # Writing into a store would break the graph of those who read it before.
+        if torch.is_grad_enabled():
+            # Writing into a store would spoil what a backward pass has kept of it.
             return new if store is None else torch.cat([store[..., :start, :], new], dim=-2)
         if store is None or store.shape[-2] < self.length:
             room = -(-self.length // BLOCK) * BLOCK

@@ -39,6 +39,9 @@ class Comparison(Protocol):
     def heads(self, heads: Tensor) -> Comparison:
         """The same for the heads numbered `heads` only; heads are the axis before the queries."""
 
+    def of_row(self, row: int) -> Comparison:
+        """The same for one row of the batch only."""
+
 
 @dataclass(frozen=True)
 class _Laid:
@@ -65,6 +68,10 @@ class _Laid:
     def heads(self, heads: Tensor) -> Self:
         queries, keys = (x.index_select(-3, heads) for x in (self.queries, self.keys))
         return replace(self, queries=queries, keys=keys)
+
+    def of_row(self, row: int) -> Self:
+        own = slice(row, row + 1)
+        return replace(self, queries=self.queries[own], keys=self.keys[own])
 
 
 @dataclass(frozen=True)
@@ -122,3 +129,6 @@ class Table:
 
     def heads(self, heads: Tensor) -> Table:
         return Table(self.table.index_select(-3, heads))
+
+    def of_row(self, row: int) -> Table:
+        return Table(self.table[row : row + 1])

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.attention import Attention, Change, Selection
-from regard.attention.watching import _drop, attentions
+from regard.attention.watching import attentions, changed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,26 +57,29 @@ def _fill(cells: Cells, weights: Tensor, value: Tensor | float) -> Tensor:
 
 def zero(**cells: Selection | None) -> Change:
     """Nothing is read there."""
-    return lambda weights, mask: _fill(Cells(**cells), weights, 0.0)
+    chosen = Cells(**cells)
+    return lambda weights, mask: _fill(chosen, weights, 0.0)
 
 
 def uniform(**cells: Selection | None) -> Change:
     """Every key that may be seen weighs the same."""
+    chosen = Cells(**cells)
 
     def change(weights: Tensor, mask: Tensor | None) -> Tensor:
         open_ = torch.ones_like(weights) if mask is None else mask.expand_as(weights).to(weights)
         even = open_ / open_.sum(dim=-1, keepdim=True).clamp(min=1.0)
-        return _fill(Cells(**cells), weights, even)
+        return _fill(chosen, weights, even)
 
     return change
 
 
 def set_to(value: float | Tensor, **cells: Selection | None) -> Change:
     """These weights, and no others: a number, or a tensor that fits (…, query, key)."""
+    chosen = Cells(**cells)
 
     def change(weights: Tensor, mask: Tensor | None) -> Tensor:
         try:
-            return _fill(Cells(**cells), weights, value)
+            return _fill(chosen, weights, value)
         except RuntimeError:
             shape = tuple(value.shape) if isinstance(value, Tensor) else value
             raise ValueError(
@@ -142,8 +145,7 @@ def edit(model: nn.Module, changes: Mapping[str, Change | str]) -> Iterator[None
     planned = [_planned(parts, path, change) for path, change in changes.items()]
     with ExitStack() as seams:
         for part, change in planned:
-            part.changes.append(change)
-            seams.callback(_drop, part.changes, change)
+            seams.enter_context(changed(part, change))
         yield
 
 

@@ -114,4 +114,4 @@ def _kernel(
 
 def _four_axes(tensor: Tensor) -> Tensor:
     """(batch, …, position, size) as (batch · …, 1, position, size)."""
-    return tensor.reshape(-1, 1, *tensor.shape[-2:])
+    return tensor.reshape(tensor.shape[:-2].numel(), 1, *tensor.shape[-2:])

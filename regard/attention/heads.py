@@ -56,7 +56,7 @@ class MultiHead(nn.Module):
         alike = sizes[0] == sizes[1] == sizes[2]
         self.projection = (Packed if alike else Separate)(sizes, widths, bias)
         self.heart = Attention(ScaledDot() if score is None else score, weigh, dropout)
-        self.position = position
+        self.position = _fitting(position, heads, self.head_size)
         self.output = nn.Linear(widths[0], model_size, bias=bias)
 
     def forward(
@@ -76,9 +76,9 @@ class MultiHead(nn.Module):
         q, k, v = self.projection(queries, keys, values)
         q = self._split(q, self.heads)  # (batch, head, query, size)
         k, v = (self._split(x, self.key_value_heads) for x in (k, v))  # (batch, group, key, size)
-        start = 0 if cache is None else cache.length
         if isinstance(self.position, Rotary):
-            q, k = self._turned(q, start), self._turned(k, start)
+            end = k.shape[-2] + (0 if cache is None else cache.length)
+            q, k = (self._turned(self.position, x, end) for x in (q, k))
         if cache is not None:
             k, v = cache.append(k, v)
         k, v = self._shared(k), self._shared(v)  # (batch, head, key, size)
@@ -93,10 +93,10 @@ class MultiHead(nn.Module):
     def _split(self, vectors: Tensor, heads: int) -> Tensor:
         return vectors.unflatten(-1, (heads, self.head_size)).transpose(-3, -2)
 
-    def _turned(self, vectors: Tensor, start: int) -> Tensor:
-        places = torch.arange(start, start + vectors.shape[-2], device=vectors.device)
-        turned: Tensor = self.position(vectors, places)  # type: ignore[misc]
-        return turned
+    def _turned(self, rotary: Rotary, vectors: Tensor, end: int) -> Tensor:
+        """The last of the vectors stands at `end` − 1, be they queries or keys."""
+        places = torch.arange(end - vectors.shape[-2], end, device=vectors.device)
+        return rotary(vectors, places)
 
     def _shared(self, vectors: Tensor) -> Tensor:
         group = self.heads // self.key_value_heads
@@ -118,6 +118,8 @@ class Packed(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         _check_input("queries", queries, self.weight.shape[1])
         if keys is None:
+            if values is not None:
+                raise ValueError(f"values {tuple(values.shape)} came without their keys")
             q, k, v = F.linear(queries, self.weight, self.bias).split(self.widths, dim=-1)
             return q, k, v
         values = keys if values is None else values
@@ -164,6 +166,18 @@ def _head_size(model_size: int, heads: int, head_size: int | None) -> int:
             "each head takes an equal share"
         )
     return model_size // heads
+
+
+def _fitting(
+    position: Rotary | PositionBias | None, heads: int, head_size: int
+) -> Rotary | PositionBias | None:
+    if isinstance(position, Rotary) and position.head_size != head_size:
+        raise ValueError(
+            f"position turns heads of size {position.head_size}, these have {head_size}"
+        )
+    if isinstance(position, PositionBias) and position.heads != heads:
+        raise ValueError(f"position is made for {position.heads} heads, there are {heads}")
+    return position
 
 
 def _check_input(name: str, tensor: Tensor, size: int) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from regard.attention.attention import Attended, Selection, _chosen
-from regard.attention.masks import fit
+from regard.attention.attention import Attended, Selection, chosen
 
 KINDS = ("self", "cross", "pool", "memory", "image", "senses")
 
@@ -27,11 +27,21 @@ class Label:
 Labels = Sequence[str | Label]
 
 
+class Source(Protocol):
+    """Where a look has its numbers from."""
+
+    def weights(self, heads: Tensor | None, rows: Tensor | None) -> Tensor:
+        """(head, query, key) for some heads and rows, or for all."""
+
+    def mask(self) -> Tensor | None:
+        """Boolean, broadcast to (head, query, key), True = may look."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Look:
     """Where one attention looked: a (head, query, key) map, its labels and its mask.
 
-    Rows need not add up to 1. The weights are computed when asked for.
+    Rows need not add up to 1. Weights and mask are computed when asked for.
     """
 
     path: str
@@ -39,19 +49,19 @@ class Look:
     queries: tuple[Label, ...]
     keys: tuple[Label, ...]
     heads: tuple[str, ...] = ("",)
-    mask: Tensor | None = None  # boolean, broadcast to (head, query, key), True = may look
     query_text: str | None = None
     key_text: str | None = None
     grid: tuple[int, int] | None = None  # (rows, columns) when the keys are cells of an image
     steps: tuple[int, ...] | None = None  # the decoding step of each query, if one by one
-    source: Callable[[Tensor | None, Tensor | None], Tensor] = field(repr=False, compare=False)
-    """Gives the weights for some heads and rows, or for all."""
+    source: Source = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind ({self.kind!r}) must be one of {', '.join(KINDS)}")
         if self.grid is not None and self.grid[0] * self.grid[1] != len(self.keys):
             raise ValueError(f"grid {self.grid} does not hold {len(self.keys)} keys")
+        if self.steps is not None and len(self.steps) != len(self.queries):
+            raise ValueError(f"{len(self.steps)} steps do not fit {len(self.queries)} queries")
 
     @classmethod
     def of_weights(
@@ -62,6 +72,7 @@ class Look:
         keys: Labels,
         path: str = "attention",
         kind: str = "self",
+        mask: Tensor | None = None,
         **rest: Any,
     ) -> Look:
         """A look from weights at hand, (query, key) or (head, query, key)."""
@@ -71,21 +82,13 @@ class Look:
             )
         table = weights.detach().to("cpu", torch.float32)
         table = table if table.dim() == 3 else table.unsqueeze(0)
-        expected = (table.shape[0], len(queries), len(keys))
-        if tuple(table.shape) != expected:
+        if tuple(table.shape[1:]) != (len(queries), len(keys)):
             raise ValueError(
                 f"weights {tuple(weights.shape)} do not fit {len(queries)} queries and "
                 f"{len(keys)} keys"
             )
-        rest.setdefault("heads", _head_names(table.shape[0]))
-        return cls(
-            path=path,
-            kind=kind,
-            queries=_labels(queries),
-            keys=_labels(keys),
-            source=lambda heads, rows: _picked(table, heads, rows),
-            **rest,
-        )
+        source = _AtHand(table, _fitting_mask(mask, table))
+        return cls._labelled(source, table.shape[0], queries, keys, path, kind, **rest)
 
     @classmethod
     def of(
@@ -100,30 +103,36 @@ class Look:
         **rest: Any,
     ) -> Look:
         """A look at what row `row` of the batch read; only what is asked for gets computed."""
-        shape = (*attended.comparison.sizes,)
-        if shape != (len(queries), len(keys)):
+        axes, sizes = attended.comparison.axes, attended.comparison.sizes
+        if sizes != (len(queries), len(keys)):
             raise ValueError(
-                f"{len(queries)} queries and {len(keys)} keys do not label a map of {shape}"
+                f"{len(queries)} queries and {len(keys)} keys do not label a map of {sizes}"
             )
-        many = attended.comparison.axes == 4
-        heads = attended.context.shape[-3] if many else 1
-        rest.setdefault("heads", _head_names(heads))
-        rest.setdefault("mask", _mask_of(attended, row))
+        heads = attended.context.shape[1] if axes == 4 else 1
+        source = _Computed.of(attended, row)
+        return cls._labelled(source, heads, queries, keys, path, kind, **rest)
 
-        def source(head: Tensor | None, rows: Tensor | None) -> Tensor:
-            chosen = {} if head is None or not many else {"heads": head.tolist()}
-            if rows is not None:
-                chosen["rows"] = rows.tolist()
-            weights = attended.weights_of(**chosen).detach()
-            weights = weights if weights.dim() > 2 else weights.unsqueeze(0)
-            weights = weights[row] if many else weights[row].unsqueeze(0)
-            return weights.to("cpu", torch.float32)
-
+    @classmethod
+    def _labelled(
+        cls,
+        source: Source,
+        count: int,
+        queries: Labels,
+        keys: Labels,
+        path: str,
+        kind: str,
+        **rest: Any,
+    ) -> Look:
+        names = ("",) if count == 1 else tuple(f"head {i}" for i in range(count))
+        heads = tuple(rest.pop("heads", names))
+        if len(heads) != count:
+            raise ValueError(f"heads {heads} do not name {count} heads")
         return cls(
             path=path,
             kind=kind,
             queries=_labels(queries),
             keys=_labels(keys),
+            heads=heads,
             source=source,
             **rest,
         )
@@ -131,16 +140,62 @@ class Look:
     @property
     def weights(self) -> Tensor:
         """(head, query, key), float32 on the CPU."""
-        return self.source(None, None)
+        return self.source.weights(None, None)
+
+    @property
+    def mask(self) -> Tensor | None:
+        """Boolean, broadcast to (head, query, key), True = may look; None for everywhere."""
+        return self.source.mask()
 
     def weights_of(
         self, *, heads: Selection | None = None, rows: Selection | None = None
     ) -> Tensor:
         """Some heads and rows only; the axes stay."""
         cpu = torch.device("cpu")
-        head = None if heads is None else _chosen("heads", heads, len(self.heads), cpu)
-        row = None if rows is None else _chosen("rows", rows, len(self.queries), cpu)
-        return self.source(head, row)
+        head = None if heads is None else chosen("heads", heads, len(self.heads), cpu)
+        row = None if rows is None else chosen("rows", rows, len(self.queries), cpu)
+        return self.source.weights(head, row)
+
+
+@dataclass(frozen=True)
+class _AtHand:
+    """Weights somebody has already."""
+
+    table: Tensor  # (head, query, key)
+    allowed: Tensor | None
+
+    def weights(self, heads: Tensor | None, rows: Tensor | None) -> Tensor:
+        table = self.table if heads is None else self.table.index_select(0, heads)
+        return table if rows is None else table.index_select(1, rows)
+
+    def mask(self) -> Tensor | None:
+        return self.allowed
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """Weights computed from one row of what an attention left."""
+
+    attended: Attended
+
+    @classmethod
+    def of(cls, attended: Attended, row: int) -> _Computed:
+        axes = attended.comparison.axes
+        if axes > 4:
+            raise ValueError(f"a look needs weights ([batch, [head,]] query, key), not {axes} axes")
+        return cls(attended if axes == 2 else attended.of_row(row))
+
+    def weights(self, heads: Tensor | None, rows: Tensor | None) -> Tensor:
+        many = self.attended.comparison.axes == 4
+        weights = self.attended.weights_of(
+            heads=heads.tolist() if many and heads is not None else None,
+            rows=None if rows is None else rows.tolist(),
+        )
+        return _three_axes(weights.detach().to("cpu", torch.float32))
+
+    def mask(self) -> Tensor | None:
+        visible = self.attended.visible()
+        return None if visible is None else _three_axes(visible.cpu())
 
 
 def stitched(calls: Sequence[Attended], row: int = 0) -> Tensor:
@@ -148,32 +203,31 @@ def stitched(calls: Sequence[Attended], row: int = 0) -> Tensor:
     with zeros, as in a self-attention whose keys grow."""
     if not calls:
         raise ValueError("calls is empty: nothing was looked at")
-    maps = []
-    for attended in calls:
-        weights = attended.weights.detach()[row]  # (…, query, key)
-        maps.append(weights if weights.dim() == 3 else weights.unsqueeze(0))
+    maps = [_Computed.of(attended, row).weights(None, None) for attended in calls]
     longest = max(m.shape[-1] for m in maps)
-    padded = [torch.nn.functional.pad(m, (0, longest - m.shape[-1])) for m in maps]
-    return torch.cat(padded, dim=-2).to("cpu", torch.float32)
+    return torch.cat([F.pad(m, (0, longest - m.shape[-1])) for m in maps], dim=-2)
 
 
-def _mask_of(attended: Attended, row: int) -> Tensor | None:
-    visible = attended.visible()
-    if visible is None:
-        return None
-    visible = fit(visible, 3) if visible.dim() > 2 else visible.unsqueeze(0)
-    own = visible[row if visible.shape[0] > 1 else 0].cpu()
-    return own if own.dim() == 3 else own.unsqueeze(0)
+def _three_axes(table: Tensor) -> Tensor:
+    """(1, head, query, key), (1, query, key) or (query, key) as (head, query, key)."""
+    if table.dim() == 4:
+        return table.squeeze(0)
+    return table if table.dim() == 3 else table.unsqueeze(0)
 
 
 def _labels(labels: Labels) -> tuple[Label, ...]:
     return tuple(x if isinstance(x, Label) else Label(str(x)) for x in labels)
 
 
-def _head_names(count: int) -> tuple[str, ...]:
-    return ("",) if count == 1 else tuple(f"head {i}" for i in range(count))
-
-
-def _picked(table: Tensor, heads: Tensor | None, rows: Tensor | None) -> Tensor:
-    table = table if heads is None else table.index_select(0, heads)
-    return table if rows is None else table.index_select(1, rows)
+def _fitting_mask(mask: Tensor | None, table: Tensor) -> Tensor | None:
+    if mask is None:
+        return None
+    if mask.dtype != torch.bool or mask.dim() not in (2, 3):
+        raise ValueError(
+            f"mask ({mask.dtype} {tuple(mask.shape)}) must be a boolean tensor (query, key) or "
+            "(head, query, key), True where one may look"
+        )
+    mask = mask.cpu() if mask.dim() == 3 else mask.cpu().unsqueeze(0)
+    if any(n not in (1, m) for n, m in zip(mask.shape, table.shape, strict=True)):
+        raise ValueError(f"mask {tuple(mask.shape)} does not fit the weights {tuple(table.shape)}")
+    return mask

@@ -35,8 +35,12 @@ class Mask:
         """Keys low … high − 1 hold everything that queries first … last may see."""
         return 0, keys
 
-    def check(self, batch: int, queries: int, keys: int) -> None:
-        """Raise a ValueError if this mask cannot belong to that many rows, queries and keys."""
+    def check(self, leading: tuple[int, ...], queries: int, keys: int) -> None:
+        """Raise a ValueError if this mask cannot belong to scores (*leading, query, key)."""
+
+    def of_row(self, row: int) -> Mask:
+        """The mask of one row of the batch alone."""
+        return self
 
     def dense(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
         """The whole mask written out, for small ones and for pictures."""
@@ -124,8 +128,8 @@ class _ByLength(Mask):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.lengths.tolist()})"
 
-    def check(self, batch: int, queries: int, keys: int) -> None:
-        _check_batch(f"{type(self).__name__} lengths", self.lengths.shape[0], batch)
+    def check(self, leading: tuple[int, ...], queries: int, keys: int) -> None:
+        _check_batch(f"{type(self).__name__} lengths", self.lengths.shape[0], leading)
 
 
 class Padding(_ByLength):
@@ -141,6 +145,9 @@ class Padding(_ByLength):
         column, lengths = _columns(rows, keys), self.lengths.view(-1, 1, 1)
         return column < lengths if self.side == "right" else column >= keys - lengths
 
+    def of_row(self, row: int) -> Padding:
+        return Padding(_own(self.lengths, row), self.side)
+
 
 class Prefix(_ByLength):
     """The first keys of each row are open to every query: `Causal() | Prefix(lengths)` is the
@@ -148,6 +155,9 @@ class Prefix(_ByLength):
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
         return _columns(rows, keys) < self.lengths.view(-1, 1, 1)
+
+    def of_row(self, row: int) -> Prefix:
+        return Prefix(_own(self.lengths, row))
 
 
 class Packed(Mask):
@@ -165,16 +175,24 @@ class Packed(Mask):
         own = self.documents[:, rows + (keys - queries)]  # (batch, rows)
         return own.unsqueeze(-1) == self.documents.unsqueeze(-2)
 
-    def check(self, batch: int, queries: int, keys: int) -> None:
-        _check_batch("Packed documents", self.documents.shape[0], batch)
-        if self.documents.shape[1] != keys:
+    def check(self, leading: tuple[int, ...], queries: int, keys: int) -> None:
+        _check_batch("Packed documents", self.documents.shape[0], leading)
+        if self.documents.shape[1] != keys or queries > keys:
             raise ValueError(
-                f"Packed documents number {self.documents.shape[1]} keys, but there are {keys}"
+                f"Packed documents number {self.documents.shape[1]} keys, but there are "
+                f"{keys} keys, and {queries} queries that must be among them"
             )
+
+    def of_row(self, row: int) -> Packed:
+        return Packed(_own(self.documents, row))
 
 
 class Dense(Mask):
-    """A mask somebody wrote out: (query, key), (batch, query, key) or (batch, head, query, key)."""
+    """A mask somebody wrote out: (query, key), (batch, query, key) or (batch, head, query, key).
+
+    It is not copied, since it may be an expanded view of something small: leave it as it is for as
+    long as somebody may ask for weights.
+    """
 
     def __init__(self, allowed: Tensor):
         if not isinstance(allowed, Tensor) or allowed.dtype != torch.bool:
@@ -193,13 +211,17 @@ class Dense(Mask):
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
         return self.allowed if self.rows_alike else self.allowed[..., rows, :]
 
-    def check(self, batch: int, queries: int, keys: int) -> None:
-        have = tuple(self.allowed.shape)
-        fits = all(n in (1, m) for n, m in zip(have[-2:], (queries, keys), strict=True))
-        if not fits or have[0] not in (1, batch):
-            raise ValueError(
-                f"mask {have} does not fit (batch {batch}, query {queries}, key {keys})"
-            )
+    def check(self, leading: tuple[int, ...], queries: int, keys: int) -> None:
+        have, scores = tuple(self.allowed.shape), (*leading, queries, keys)
+        named = (have[0], *[1] * (len(scores) - len(have)), *have[1:])
+        if len(leading) == 0 and have[0] == 1:
+            named = have[1:]
+        alike = len(named) == len(scores)
+        if not alike or any(n not in (1, m) for n, m in zip(named, scores, strict=True)):
+            raise ValueError(f"mask {have} does not fit the scores {scores} (…, query, key)")
+
+    def of_row(self, row: int) -> Dense:
+        return Dense(_own(self.allowed, row))
 
 
 class _Pair(Mask):
@@ -217,9 +239,12 @@ class _Pair(Mask):
     def spans(self, first: int, last: int, queries: int, keys: int) -> list[tuple[int, int]]:
         return [side.span(first, last, queries, keys) for side in (self.left, self.right)]
 
-    def check(self, batch: int, queries: int, keys: int) -> None:
-        self.left.check(batch, queries, keys)
-        self.right.check(batch, queries, keys)
+    def check(self, leading: tuple[int, ...], queries: int, keys: int) -> None:
+        self.left.check(leading, queries, keys)
+        self.right.check(leading, queries, keys)
+
+    def of_row(self, row: int) -> Mask:
+        return type(self)(self.left.of_row(row), self.right.of_row(row))
 
 
 class Both(_Pair):
@@ -273,6 +298,11 @@ def _described(thing: object) -> str:
     return f"{type(thing).__name__} {thing!r}"
 
 
-def _check_batch(name: str, have: int, batch: int) -> None:
+def _own(tensor: Tensor, row: int) -> Tensor:
+    return tensor if tensor.shape[0] == 1 else tensor[row : row + 1]
+
+
+def _check_batch(name: str, have: int, leading: tuple[int, ...]) -> None:
+    batch = leading[0] if leading else 1
     if have not in (1, batch):
         raise ValueError(f"{name} are for a batch of {have}, but the batch has {batch} rows")

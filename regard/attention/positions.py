@@ -82,19 +82,18 @@ class Rotary(nn.Module):
     Su et al. (2021), section 3.2.2, equations 14 and 15.
     """
 
-    frequencies: Tensor
-
     def __init__(self, head_size: int, base: float = 10000.0, interleaved: bool = False):
         super().__init__()
         if head_size % 2:
             raise ValueError(f"head_size ({head_size}) must be even: rotary turns pairs")
-        even = torch.arange(0, head_size, 2, dtype=torch.float64)
-        self.register_buffer("frequencies", base ** (-even / head_size), persistent=False)
-        self.interleaved = interleaved
+        self.head_size, self.base, self.interleaved = head_size, base, interleaved
 
     def forward(self, vectors: Tensor, positions: Tensor) -> Tensor:
         """vectors (…, position, size), positions (position,) or (batch, 1, position)."""
-        angles = positions.to(torch.float64).unsqueeze(-1) * self.frequencies
+        # In double precision whatever the vectors are: an angle of 1,000 has no digits to spare.
+        even = torch.arange(0, self.head_size, 2, device=positions.device, dtype=torch.float64)
+        frequencies = self.base ** (-even / self.head_size)
+        angles = positions.to(torch.float64).unsqueeze(-1) * frequencies
         cos, sin = angles.cos().to(vectors.dtype), angles.sin().to(vectors.dtype)
         if self.interleaved:
             x, y = vectors[..., 0::2], vectors[..., 1::2]  # (…, position, size / 2)
@@ -131,6 +130,8 @@ class Bias:
 class PositionBias(nn.Module):
     """A number for each head and each distance, added to the score."""
 
+    heads: int
+
     def by_distance(self, distances: Tensor) -> Tensor:
         """distances (distance,), key minus query → (head, distance)"""
         raise NotImplementedError
@@ -158,6 +159,7 @@ class ALiBi(PositionBias):
         super().__init__()
         if heads < 1:
             raise ValueError(f"heads ({heads}) must be 1 or more")
+        self.heads = heads
         power = 2 ** math.floor(math.log2(heads))
         slopes = [2.0 ** (-8.0 * (i + 1) / power) for i in range(power)]
         slopes += [2.0 ** (-4.0 * (2 * i + 1) / power) for i in range(heads - power)]
@@ -185,6 +187,7 @@ class RelativeBias(PositionBias):
             raise ValueError(f"buckets ({buckets}) must be an even number, 4 or more")
         if farthest <= buckets // 2:
             raise ValueError(f"farthest ({farthest}) must be above half of buckets ({buckets})")
+        self.heads = heads
         self.buckets, self.farthest, self.bidirectional = buckets, farthest, bidirectional
         self.table = nn.Parameter(torch.empty(buckets, heads))
         nn.init.normal_(self.table, std=0.02)

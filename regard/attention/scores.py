@@ -45,13 +45,17 @@ class Score(nn.Module):
         return Prepared(self.transform_keys(keys))
 
     def compare(self, queries: Tensor, keys: Prepared) -> Comparison:
-        queries = self.transform_queries(queries)  # (batch, …, query, size)
-        if queries.shape[-1] != keys.keys.shape[-1]:
+        asked = _snapshot(self.transform_queries(queries))  # (batch, …, query, size)
+        there = _snapshot(keys.keys)  # (batch, …, key, size)
+        if asked.shape[-1] != there.shape[-1]:
             raise ValueError(
                 f"{type(self).__name__} needs queries and keys of one size, got queries "
-                f"{tuple(queries.shape)} and keys {tuple(keys.keys.shape)}"
+                f"{tuple(asked.shape)} and keys {tuple(there.shape)}"
             )
-        return InnerProduct(queries, keys.keys, self.scale(queries.shape[-1]))
+        if asked.dtype != there.dtype:  # autocast projects one and leaves the other
+            dtype = torch.promote_types(asked.dtype, there.dtype)
+            asked, there = asked.to(dtype), there.to(dtype)
+        return InnerProduct(asked, there, self.scale(asked.shape[-1]))
 
     def forward(self, queries: Tensor, keys: Tensor | Prepared) -> Comparison:
         return self.compare(queries, keys if isinstance(keys, Prepared) else self.prepare(keys))
@@ -177,6 +181,13 @@ class Location(Score):
                 f"Location knows {longest} positions (longest), but there are {there} keys"
             )
         return Table(self.places(queries)[..., :there])  # (batch, …, query, key)
+
+
+def _snapshot(tensor: Tensor) -> Tensor:
+    """A learned vector may itself be query or key, as in HAN; what was seen must not change with
+    it when the optimizer steps."""
+    learned = isinstance(tensor, nn.Parameter) or isinstance(tensor._base, nn.Parameter)
+    return tensor.clone() if learned else tensor
 
 
 def _check_size(name: str, tensor: Tensor, size: int) -> None:

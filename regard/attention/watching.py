@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.attention.attention import Attended, Attention
+from regard.attention.attention import Attended, Attention, Change
 
 HEART = "heart"
 """Where a multi-head keeps its attention, which is known by the multi-head's own path."""
@@ -20,8 +20,8 @@ def attentions(model: nn.Module) -> dict[str, Attention]:
     found = {}
     for path, part in model.named_modules():
         if isinstance(part, Attention):
-            name = path.removesuffix(HEART).removesuffix(".")
-            found[name or "attention"] = part
+            *above, last = path.split(".")
+            found[".".join(above if last == HEART else [*above, last]) or "attention"] = part
     return found
 
 
@@ -40,24 +40,30 @@ def watch(model: nn.Module, gradients: bool = False) -> Iterator[dict[str, list[
     seen: dict[str, list[Attended]] = {path: [] for path in parts}
 
     def note(path: str, _part: nn.Module, _inputs: Any, attended: Attended) -> None:
+        if gradients and attended.kept is not None and attended.kept.requires_grad:
+            attended.kept.retain_grad()
         seen[path].append(attended)
 
     with ExitStack() as hooks:
         for path, part in parts.items():
             if gradients:
-                part.changes.append(_with_gradient)
-                hooks.callback(_drop, part.changes, _with_gradient)
+                hooks.enter_context(changed(part, _written_out))
             hooks.enter_context(part.register_forward_hook(partial(note, path)))
         yield seen
 
 
-def _with_gradient(weights: Tensor, _mask: Tensor | None) -> Tensor:
-    if weights.requires_grad:
-        weights.retain_grad()
+@contextmanager
+def changed(part: Attention, change: Change) -> Iterator[None]:
+    """Within the `with`, `change` stands between weigh and mix."""
+    part.changes.append(change)
+    try:
+        yield
+    finally:
+        # By identity and from the end: two watchers may have hung the same function there.
+        places = [i for i, other in enumerate(part.changes) if other is change]
+        del part.changes[places[-1]]
+
+
+def _written_out(weights: Tensor, _mask: Tensor | None) -> Tensor:
+    """Changes nothing, but whatever stands at the seam has every weight written out."""
     return weights
-
-
-def _drop(changes: list[Any], change: Any) -> None:
-    """Take the last one out; two watchers may have hung the same function there."""
-    index = len(changes) - 1 - changes[::-1].index(change)
-    del changes[index]

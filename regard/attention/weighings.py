@@ -81,10 +81,13 @@ class Sparsemax(Weighing):
         if scores.shape[-1] == 0:
             return scores, carried
         hidden = None if mask is None else (~mask).expand_as(scores)
+        # Only differences count. Measured from the best score they add up without loss, and −2 is
+        # already out of the support, which is where hidden keys belong.
+        seen = scores if hidden is None else scores.masked_fill(hidden, -math.inf)
+        best = seen.detach().amax(dim=-1, keepdim=True).nan_to_num(neginf=0.0)
+        scores = (scores - best).clamp(min=-2.0)
         if hidden is not None:
-            # Far enough below the best score to stay out of the support, near enough to add up.
-            best = scores.masked_fill(hidden, -math.inf).amax(dim=-1, keepdim=True)
-            scores = torch.where(hidden, best.nan_to_num(neginf=0.0).detach() - 2.0, scores)
+            scores = scores.masked_fill(hidden, -2.0)
         ordered = scores.sort(dim=-1, descending=True).values
         rank = torch.arange(1, scores.shape[-1] + 1, device=scores.device, dtype=scores.dtype)
         above = ordered.cumsum(dim=-1) - 1
@@ -108,7 +111,8 @@ class Proportional(Weighing):
         if mask is not None:
             scores = scores.masked_fill(~mask, 0.0)
         total = scores.sum(dim=-1, keepdim=True)
-        return scores / total.masked_fill(total == 0, 1.0), carried
+        nothing = total == 0
+        return (scores / total.masked_fill(nothing, 1.0)).masked_fill(nothing, 0.0), carried
 
 
 class Given(Weighing):
@@ -166,7 +170,7 @@ class Hard(Weighing):
         weights = masked_softmax(scores, mask)
         blind = weights.detach().sum(dim=-1) == 0  # (batch, …, query)
         # A blind query draws from the even distribution, and what it drew is then taken away.
-        odds = weights + blind.unsqueeze(-1) / weights.shape[-1]
+        odds = weights + blind.unsqueeze(-1).to(weights.dtype) / weights.shape[-1]
         positions = self._pick(odds.detach())  # (batch, …, query)
         log_odds = odds.clamp(min=torch.finfo(odds.dtype).tiny).log()
         chosen = log_odds.gather(-1, positions.unsqueeze(-1)).squeeze(-1)

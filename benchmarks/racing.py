@@ -1,0 +1,71 @@
+"""Competitors taking turns, and a table of what came of it."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+
+def race(
+    competitors: Sequence[Callable[[], object]], seconds: float = 3.0, rounds: int = 7
+) -> list[float]:
+    """The median time of each, in milliseconds, taking turns for `seconds`, `rounds` at the least.
+
+    The order turns around every round, so that whatever one leaves in the cache helps each alike.
+    """
+    for run in competitors:
+        run()
+    times: list[list[float]] = [[] for _ in competitors]
+    order = list(range(len(competitors)))
+    end = time.perf_counter() + seconds
+    while len(times[0]) < rounds or time.perf_counter() < end:
+        for index in order:
+            start = time.perf_counter()
+            competitors[index]()
+            times[index].append(time.perf_counter() - start)
+        order.reverse()
+    return [1000 * statistics.median(each) for each in times]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, ours, theirs, and the bar."""
+
+    what: str
+    ours: str
+    theirs: str
+    ratio: str
+    bar: str
+    reached: bool
+
+
+def compared(
+    what: str, ours: float, theirs: float, *, at_most: float | None = None, at_least: float = 0.0
+) -> Row:
+    """Times in milliseconds. `at_most` bounds ours / theirs, `at_least` bounds theirs / ours."""
+    if at_most is not None:
+        ratio, bar = ours / theirs, f"≤ {at_most:g} × its time"
+        reached = ratio <= at_most
+    else:
+        ratio, bar = theirs / ours, f"≥ {at_least:g} × as fast"
+        reached = ratio >= at_least
+    return Row(what, f"{ours:.2f} ms", f"{theirs:.2f} ms", f"{ratio:.2f} ×", bar, reached)
+
+
+def below(what: str, ours: float, limit: float, unit: str, theirs: str = "") -> Row:
+    return Row(what, f"{ours:.1f} {unit}", theirs, "", f"< {limit:g} {unit}", ours < limit)
+
+
+def print_table(title: str, rows: Sequence[Row]) -> None:
+    table = Table(title=title, title_justify="left", pad_edge=False)
+    for name in ("what", "regard", "peer", "ratio", "bar", ""):
+        table.add_column(name, justify="left" if name in ("what", "bar") else "right")
+    for row in rows:
+        mark = "reached" if row.reached else "MISSED"
+        table.add_row(row.what, row.ours, row.theirs, row.ratio, row.bar, mark)
+    Console(width=118).print(table)

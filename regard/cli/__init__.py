@@ -1,0 +1,33 @@
+"""What a user types. One file a command; each declares its words and makes one call into a room.
+
+Nothing here imports torch before a command runs, so that `regard --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import click
+
+from regard import __version__
+from regard.cli.demo import demo
+from regard.cli.lecture import lecture
+
+
+class OneLineErrors(click.Group):
+    """Wrong input is answered with one line and exit code 2, never with a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except (ValueError, OSError) as error:
+            click.echo(f"regard: {' '.join(str(error).split())}", err=True)
+            ctx.exit(2)
+
+
+@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="regard")
+def main() -> None:
+    """Sequence models of the attention lineage: train them, run them, look inside them."""
+
+
+for command in (demo, lecture):
+    main.add_command(command)

@@ -1,0 +1,52 @@
+"""A lesson on the terminal and its pictures on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from regard.lectures.lesson import Lesson
+
+
+class Picture(Protocol):
+    """Whatever can show itself and be saved."""
+
+    def print(self) -> None: ...
+
+    def save(self, path: Path) -> None: ...
+
+
+def tell(lesson: Lesson) -> None:
+    """Steps, numbers and pictures, in the order of the lecture."""
+    click.echo(lesson.text())
+    if lesson.listing is not None:
+        click.echo(f"\n{lesson.listing}")
+    for picture in pictures(lesson):
+        click.echo()
+        picture.print()
+
+
+def save_pictures(lesson: Lesson, out: Path) -> list[Path]:
+    """Save what the lesson draws; a second picture goes beside the first with a number."""
+    if lesson.drawing is not None and out.suffix == ".svg":
+        from regard.looking.files import write_whole
+
+        write_whole(out, lesson.drawing.encode())
+        return [out]
+    found = pictures(lesson)
+    if not found:
+        kinds = "SVG (--out FILE.svg)" if lesson.drawing is not None else "text only"
+        raise ValueError(f"--out {out}: the lecture {lesson.name!r} has its picture as {kinds}")
+    names = [out, *(out.with_stem(f"{out.stem}-{n}") for n in range(2, len(found) + 1))]
+    for picture, path in zip(found, names, strict=True):
+        picture.save(path)
+    return names
+
+
+def pictures(lesson: Lesson) -> list[Picture]:
+    from regard.looking import Looks
+
+    maps: list[Picture] = [Looks(lesson.looks)] if lesson.looks else []
+    return [*maps, *lesson.curves]

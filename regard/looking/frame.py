@@ -1,0 +1,73 @@
+"""What stands around every map: its title above, the key to its colours below."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from regard.looking.colours import FAINT, Scale
+from regard.looking.drawing import Cells, Drawing, Mark, Text
+from regard.looking.tokens import clip, span, visible
+from regard.looking.views import View, described
+
+MARGIN = 18
+HEAD = 62  # from the top edge to the first line of the map
+FOOT = 46
+RAMP = (132, 11)
+
+
+def number(value: float) -> str:
+    """Two digits after the point, as short as can be: .42, 0, 1, −.08; three digits above 1."""
+    if value == round(value):
+        return f"{value:.3g}"
+    return f"{value:.2f}".replace("0.", ".") if abs(value) < 0.995 else f"{value:#.2g}"
+
+
+def framed(
+    view: View, width: float, height: float, marks: Iterable[Mark], notes: Iterable[str] = ()
+) -> Drawing:
+    """The drawing of a map whose marks lie within (width, height), HEAD below the top edge."""
+    title = visible(view.look.path)
+    foot = legend(view, height + 20, notes)
+    texts = [mark for mark in foot if isinstance(mark, Text)]
+    needed = [mark.x + span(mark.text, mark.size) for mark in texts]
+    needed += [MARGIN + 1.1 * span(clip(title, 64), 16), MARGIN + span(described(view), 12)]
+    head = [
+        Text(MARGIN, 24, clip(title, 64), size=16, bold=True),
+        Text(MARGIN, 45, described(view), colour=FAINT),
+    ]
+    width = max(width, *needed) + MARGIN
+    return Drawing(width, height + FOOT, (*head, *marks, *foot), f"{title}: {described(view)}")
+
+
+def legend(view: View, y: float, notes: Iterable[str]) -> list[Mark]:
+    """Nothing for an empty map; else the colours from least to most, what hatching means, and anything else worth a word."""
+    if not view.values.size:
+        return []
+    scale = view.scale
+    low = Text(MARGIN, y, f"{scale.low:.3g}", size=11)
+    left = MARGIN + span(low.text, 11) + 5
+    high = Text(left + RAMP[0] + 6, y, f"{scale.high:.3g}", size=11)
+    words = Text(high.x + span(high.text, 11) + 10, y, shared(view), size=11, colour=FAINT)
+    marks: list[Mark] = [low, ramp(scale, left, y), high, words]
+    if view.hidden.any():
+        x = words.x + span(words.text, 11) + 18
+        note = Text(x + 26, y, "masked: may not look", size=11, colour=FAINT)
+        marks += [swatch(scale, x, y), note]
+    told = " · ".join(notes)
+    return [*marks, Text(MARGIN, y + 18, told, size=11, colour=FAINT)] if told else marks
+
+
+def shared(view: View) -> str:
+    return "one scale for all heads" if len(view.look.heads) > 1 else "weight"
+
+
+def ramp(scale: Scale, x: float, y: float) -> Cells:
+    width, height = RAMP
+    values = np.linspace(scale.low, scale.high, 44)[None]
+    edges = np.linspace(x, x + width, 45)
+    return Cells(edges, np.array([y - height / 2, y + height / 2]), values, values > np.inf, scale)
+
+
+def swatch(scale: Scale, x: float, y: float) -> Cells:
+    edges = np.array([x, x + 20]), np.array([y - RAMP[1] / 2, y + RAMP[1] / 2])
+    return Cells(*edges, np.zeros((1, 1)), np.ones((1, 1), bool), scale)

@@ -1,0 +1,99 @@
+"""Tokens as people can see them.
+
+A token is any string at all: a space, a line break, nothing, half a character. A picture must show
+that it is there, must not be thrown out of line by it, and must not let it steer the text around it.
+"""
+
+import unicodedata
+
+from rich.cells import cell_len
+
+SPACE, BREAK, TAB, EMPTY = "␣", "↵", "⇥", "∅"
+JOINERS = "\u200c\u200d"  # Persian and emoji are spelled with them, so inside a token they stay
+ISOLATE, RELEASE = "\u2068", "\u2069"
+
+
+def visible(text: str) -> str:
+    """The token with its spaces, breaks and controls made visible."""
+    if not text:
+        return EMPTY
+    if not text.strip(JOINERS):
+        return "".join(map(code, text))
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" "))
+    after = len(text) - len(inner) - before
+    shown = SPACE * before + "".join(map(shown_character, inner)) + SPACE * max(after, 0)
+    # A mark with nothing to sit on would be drawn over its neighbour.
+    return "◌" + shown if unicodedata.combining(shown[0]) else shown
+
+
+def shown_character(character: str) -> str:
+    if character in " " + JOINERS:
+        return character
+    if character in "\n\u2028\u2029":
+        return BREAK
+    if character == "\t":
+        return TAB
+    category = unicodedata.category(character)
+    if category == "Zs":
+        return SPACE
+    if category == "Cs" or ord(character) & 0xFFFE == 0xFFFE:
+        return "\ufffd"  # half a pair, or no character: no file could be written with it
+    if category == "Cc":
+        return control_picture(character)
+    return code(character) if category == "Cf" else character
+
+
+def control_picture(character: str) -> str:
+    point = ord(character)
+    if point < 0x20:
+        return chr(0x2400 + point)
+    return "␡" if point == 0x7F else code(character)
+
+
+def code(character: str) -> str:
+    """An invisible character by its number; U+202E, left as it is, would turn its neighbours round."""
+    return f"⟨{ord(character):04X}⟩"
+
+
+def direction(text: str) -> str:
+    """`rtl` when the first letter with a direction runs to the left, else `ltr`."""
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        if kind in ("R", "AL"):
+            return "rtl"
+        if kind == "L":
+            return "ltr"
+    return "ltr"
+
+
+def turns(text: str) -> bool:
+    """Whether anything in the text runs from right to left."""
+    return any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text)
+
+
+def isolated(text: str) -> str:
+    """The text for a terminal line, unable to reorder what stands beside it."""
+    return ISOLATE + text + RELEASE if turns(text) else text
+
+
+def clip(text: str, cells: int) -> str:
+    """At most `cells` terminal cells of the text, with … where something was cut."""
+    if cell_len(text) <= cells:
+        return text
+    kept = ""
+    for character in text:
+        if cell_len(kept + character) > cells - 1:
+            break
+        kept += character
+    return kept + "…"
+
+
+def span(text: str, size: float) -> float:
+    """About how wide the text is when drawn `size` high; rather too wide than too narrow.
+
+    The true width depends on a font that only the reader's machine knows.
+    """
+    cells = cell_len(text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return size * (0.62 * max(cells - 2 * wide, 0) + 1.02 * wide)
