@@ -93,10 +93,13 @@ def circular_shift(weights: Tensor, shift: Tensor) -> Tensor:
 
 def sharpen(weights: Tensor, exponent: Tensor) -> Tensor:
     """w^γ / Σ w^γ, and nothing where there was nothing."""
-    # Measured from the largest, a high power leaves at least that one standing.
-    weights = weights / weights.detach().amax(dim=-1, keepdim=True).clamp(min=1e-30)
-    # The logarithm in the exponent's gradient does not exist at zero; a tiny floor gives it a value
-    # without being seen in the sum.
-    powered = weights.clamp(min=1e-12).pow(exponent).masked_fill(weights == 0, 0.0)
+    if weights.shape[-1] == 0:
+        return weights
+    nothing = weights == 0
+    # Measured from the largest, a high power leaves at least that one standing. The ones put in
+    # for zeros are taken out again: a power of zero has no gradient in its exponent.
+    largest = weights.detach().amax(dim=-1, keepdim=True)
+    measured = (weights / largest.masked_fill(largest == 0, 1.0)).masked_fill(nothing, 1.0)
+    powered = measured.pow(exponent).masked_fill(nothing, 0.0)
     total = powered.sum(dim=-1, keepdim=True)
     return powered / total.masked_fill(total == 0, 1.0)

@@ -1,0 +1,27 @@
+"""Looking: from weights to something a person can see.
+
+from regard.looking import Looks
+
+looks = Looks([look])      # `look` from regard.attention
+looks.print()              # in the terminal, with or without colour
+looks.save("look.html")    # also .svg, .png, .pdf, and .json to load again
+Looks.load("look.json")
+
+One layout, several pens: what is where is decided once, in `Drawing`, and SVG, PNG, PDF and the
+page all draw the same one. Only the terminal, whose paper has so few places, lays out for itself.
+"""
+
+from regard.attention import Look
+from regard.looking.curves import Curves, draw_curves
+from regard.looking.drawing import Drawing
+from regard.looking.looks import Looks
+from regard.looking.maps import draw
+from regard.looking.views import view
+
+
+def draw_look(look: Look) -> Drawing:
+    """The drawing of one look."""
+    return draw(view(look))
+
+
+__all__ = ["Curves", "Drawing", "Looks", "draw_curves", "draw_look"]

@@ -46,7 +46,9 @@ class Axis:
     def overhang(self) -> float:
         """How far slanted tokens reach beyond the last cell."""
         reach = cos(radians(self.rotation)) if self.rotation not in (0, -90) else 0
-        ends = ((at + 0.5) * self.pitch + reach * span(text, self.size) for at, text in self.shown())
+        ends = (
+            (at + 0.5) * self.pitch + reach * span(text, self.size) for at, text in self.shown()
+        )
         return max(0.0, max(ends) - len(self.texts) * self.pitch) if reach else 0.0
 
     def shown(self) -> Iterator[tuple[int, str]]:

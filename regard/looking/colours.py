@@ -26,7 +26,7 @@ HUES = {"blue": 255.0, "orange": 55.0}
 
 @dataclass(frozen=True)
 class Scale:
-    """From a number to its colour: `low` is zero, or the mirror of `high` when some are negative."""
+    """From a number to its colour. `low` is 0, or the mirror of `high` when some are negative."""
 
     low: float
     high: float

@@ -1,7 +1,7 @@
 """The pen that draws PNG and PDF, with matplotlib.
 
-matplotlib is slow to import, so it waits until somebody saves such a file. Only `Figure` objects are
-used, never pyplot, whose figures are shared by the whole process.
+matplotlib is slow to import, so it waits until somebody saves such a file. Only `Figure` objects
+are used, never pyplot, whose figures are shared by the whole process.
 """
 
 import warnings
@@ -14,21 +14,23 @@ import numpy as np
 
 from regard.looking.colours import HATCH_GROUND, HATCH_LINE, LEVELS, PAPER, Floats
 from regard.looking.drawing import Cells, Drawing, Line, Text, stacked
-from regard.looking.fonts import carets, families
+from regard.looking.fonts import OURS, carets, families, lacking
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INCH, POINT = 96, 0.75  # a CSS pixel is 1/96 of an inch, a point 1/72
-SHARPNESS = 2  # pixels of a PNG for each pixel of the drawing
+SHARPNESS = 2  # pixels of a PNG for each pixel of the drawing, both ways
+PIXELS = 60_000_000  # in one PNG, unless even one for one needs more
 LONGEST = 60_000  # pixels along one side: beyond 2¹⁶ matplotlib gives up
 
 
 def png(drawings: Sequence[Drawing]) -> bytes:
     """All drawings on one sheet."""
     sheet = stacked(drawings)
-    sharpness = min(SHARPNESS, LONGEST / max(sheet.width, sheet.height))
+    sharp = SHARPNESS**2 * sheet.width * sheet.height <= PIXELS
+    sharpness = min(SHARPNESS if sharp else 1, LONGEST / max(sheet.width, sheet.height))
     file = BytesIO()
     drawn = figure(sheet)
     with quiet():
@@ -81,9 +83,10 @@ def figure(drawing: Drawing) -> "Figure":
 
 
 def write(axes: "Axes", mark: Text, chosen: list[str], order: int) -> None:
+    words = carets(mark.text)
     axes.text(
         *mark.baseline,
-        carets(mark.text),
+        words,
         fontsize=mark.size * POINT,
         ha={"start": "left", "middle": "center", "end": "right"}[mark.anchor],
         va="baseline",
@@ -91,7 +94,7 @@ def write(axes: "Axes", mark: Text, chosen: list[str], order: int) -> None:
         rotation_mode="anchor",
         color=mark.colour,
         weight="bold" if mark.bold else "normal",
-        family=chosen,
+        family=chosen if lacking(words, OURS) else OURS,
         parse_math=False,  # a token may well be «$x$»
         zorder=order,
     )
@@ -111,8 +114,8 @@ def fill(axes: "Axes", cells: Cells, order: int) -> None:
     shapes = corners(cells.rectangles)
     colours = cells.scale.palette[cells.levels[~cells.hidden]] / 255
     # An edge of width 0 is a hairline in PDF and would close the gaps: there must be no edge.
-    look = {"facecolors": colours, "edgecolors": "none", "antialiaseds": False}
-    axes.add_collection(PolyCollection(shapes[~cells.hidden], zorder=order, **look))
+    look: dict[str, Any] = {"facecolors": colours, "edgecolors": "none", "antialiaseds": False}
+    axes.add_collection(PolyCollection(list(shapes[~cells.hidden]), zorder=order, **look))
     hatch(axes, shapes[cells.hidden], order)
 
 

@@ -39,7 +39,7 @@ def formless(character: str) -> bool:
 
 
 def carets(text: str) -> str:
-    """Hardly any font has the pictures of control characters; ␀ becomes ^@, as terminals show it."""
+    """Hardly any font has pictures of control characters: ␀ becomes ^@, as terminals show it."""
     return "".join(caret(c) if "\u2400" <= c <= "\u2421" else c for c in text)
 
 
@@ -52,7 +52,9 @@ def installed() -> dict[str, str]:
     """Every regular font and its file, those without serifs first: they go with ours."""
     from matplotlib.font_manager import fontManager
 
-    regular = [font for font in fontManager.ttflist if font.style == "normal" and font.weight == 400]
+    regular = [
+        font for font in fontManager.ttflist if font.style == "normal" and font.weight == 400
+    ]
     files = {font.name: font.fname for font in regular if not font.name.startswith(LAST_RESORT)}
     return dict(sorted(files.items(), key=lambda font: ("Sans" not in font[0], font[0])))
 

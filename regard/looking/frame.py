@@ -16,10 +16,16 @@ RAMP = (132, 11)
 
 
 def number(value: float) -> str:
-    """Two digits after the point, as short as can be: .42, 0, 1, −.08; three digits above 1."""
-    if value == round(value):
-        return f"{value:.3g}"
-    return f"{value:.2f}".replace("0.", ".") if abs(value) < 0.995 else f"{value:#.2g}"
+    """As short as can be: 0, .42, -.08, 1, 1.5, 37, 2e4."""
+    size = abs(value)
+    if size < 0.995:
+        return f"{value:.2f}".replace("0.", ".") if value else "0"
+    if size < 9.95 and value != round(value):
+        return f"{value:.1f}"
+    if size < 999.5:
+        return f"{value:.0f}"
+    digit, exponent = f"{value:.0e}".split("e")
+    return f"{digit}e{int(exponent)}"
 
 
 def framed(
@@ -40,7 +46,7 @@ def framed(
 
 
 def legend(view: View, y: float, notes: Iterable[str]) -> list[Mark]:
-    """Nothing for an empty map; else the colours from least to most, what hatching means, and anything else worth a word."""
+    """The colours from least to most, what hatching means, anything else worth a word."""
     if not view.values.size:
         return []
     scale = view.scale

@@ -5,36 +5,24 @@ there is one map for each query instead, in the shape of the image.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regard.attention import Label
 from regard.looking import strips
 from regard.looking.axes import across_the_top, down_the_side
-from regard.looking.colours import FAINT, Floats, Scale
-from regard.looking.drawing import Cells, Drawing, Mark, Place, Text
+from regard.looking.colours import FAINT, Scale
+from regard.looking.drawing import Cells, Drawing, Mark, Text
 from regard.looking.frame import HEAD, MARGIN, framed, number
-from regard.looking.tokens import clip, visible
-from regard.looking.views import View, block_note, head_name
+from regard.looking.panels import Panel, panels
+from regard.looking.tokens import clip
+from regard.looking.views import View, block_note
 
 WIDTH = 900  # of the maps side by side, when the tokens allow
 NUMBERED = 12  # so many tokens a side, and every cell shows its number
 WIDEST, NARROWEST, READABLE = 36, 1, 16
 WHISPER = "#8d95a3"  # for numbers next to nothing, which would drown the others
-GRIDS = 120  # so many pictures of an image on one sheet; above, they become rows of one matrix
-
-
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """One map of several."""
-
-    title: str
-    values: Floats  # (row, column)
-    hidden: NDArray[np.bool_]
-    place: Place
 
 
 def draw(view: View) -> Drawing:
@@ -43,42 +31,16 @@ def draw(view: View) -> Drawing:
         return strips.draw(view)
     if not view.queries or not view.keys:
         return nothing(view)
-    if is_image(view):
-        rows, columns = view.look.grid or (1, 1)
-        return arranged(view, grids(view), numbered(rows), numbered(columns), ("rows", "columns"))
-    return arranged(view, heads(view), view.queries, view.keys, ("queries", "keys"))
+    shown = panels(view)
+    if shown[0].place.key_step:
+        rows, columns = map(numbered, shown[0].values.shape)
+        return arranged(view, shown, rows, columns, ("rows", "columns"))
+    return arranged(view, shown, view.queries, view.keys, ("queries", "keys"))
 
 
 def nothing(view: View) -> Drawing:
     missing = "query looks" if not view.queries else "key is there to be looked at"
     return framed(view, 0, HEAD + 30, [Text(MARGIN, HEAD + 16, f"no {missing}", colour=FAINT)])
-
-
-def is_image(view: View) -> bool:
-    shown = len(view.look.heads) * len(view.queries)
-    return view.look.grid is not None and view.whole and shown <= GRIDS
-
-
-def heads(view: View) -> list[Panel]:
-    return [
-        Panel(head_name(name), view.values[head], view.hidden[head], Place(head))
-        for head, name in enumerate(view.look.heads)
-    ]
-
-
-def grids(view: View) -> list[Panel]:
-    """One picture of the image for each query of each head."""
-    shape = view.look.grid or (1, 1)
-    return [
-        Panel(
-            " · ".join(filter(None, [clip(visible(label.text), 14), head_name(name)])),
-            view.values[head, query].reshape(shape),
-            view.hidden[head, query].reshape(shape),
-            Place(head, query, query_step=0, key_step=shape[1]),
-        )
-        for head, name in enumerate(view.look.heads)
-        for query, label in enumerate(view.queries)
-    ]
 
 
 def numbered(size: int) -> tuple[Label, ...]:
@@ -87,22 +49,22 @@ def numbered(size: int) -> tuple[Label, ...]:
 
 def arranged(
     view: View,
-    panels: list[Panel],
+    shown: list[Panel],
     rows: tuple[Label, ...],
     columns: tuple[Label, ...],
     names: tuple[str, str],
 ) -> Drawing:
     """All panels in a grid of their own, the axes along its left and upper edge."""
-    across = min(len(panels), ceil(sqrt(4 / 3 * len(panels))))
+    across = min(len(shown), ceil(sqrt(4 / 3 * len(shown))))
     width, height = cell_size(len(rows), len(columns), across)
     side = down_the_side(rows, height, names[0])
     top = across_the_top(columns, width, names[1])
-    title_height = 20 if any(panel.title for panel in panels) else 0
+    title_height = 20 if any(panel.title for panel in shown) else 0
     gap = max(14, width)
     left, upper = MARGIN + side.depth, HEAD + title_height + top.depth
     pitch = len(columns) * width + gap, len(rows) * height + gap + title_height
     marks: list[Mark] = []
-    for at, panel in enumerate(panels):
+    for at, panel in enumerate(shown):
         down, along = divmod(at, across)
         x, y = left + along * pitch[0], upper + down * pitch[1]
         title_y = y - 11 - (top.depth if down == 0 else 0)
@@ -111,7 +73,7 @@ def arranged(
         marks += side.labels(x, y) if along == 0 else []
         marks += top.labels(x, y) if down == 0 else []
     outer = left + across * pitch[0] - gap
-    lower = upper + ceil(len(panels) / across) * pitch[1] - gap - title_height
+    lower = upper + ceil(len(shown) / across) * pitch[1] - gap - title_height
     marks += [side.corner(left, upper), top.corner(left, upper)]
     notes = [*block_note(view), *side.note(), *top.note()]
     return framed(view, outer + top.overhang, lower, marks, notes)
@@ -136,12 +98,10 @@ def fitting(size: int, share: float, across: int) -> int:
 def titled(panel: Panel, x: float, y: float, width: float) -> Iterator[Text]:
     if panel.title:
         room = max(4, int(width / (0.66 * 12)))
-        yield Text(x, y, clip(visible(panel.title), room), bold=True)
+        yield Text(x, y, clip(panel.title, room), bold=True)
 
 
-def cells(
-    panel: Panel, x: float, y: float, size: tuple[float, float], scale: Scale
-) -> Cells:
+def cells(panel: Panel, x: float, y: float, size: tuple[float, float], scale: Scale) -> Cells:
     rows, columns = panel.values.shape
     edges = x + size[0] * np.arange(columns + 1), y + size[1] * np.arange(rows + 1)
     gap = 1 if min(size) >= 8 else 0

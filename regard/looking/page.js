@@ -99,8 +99,8 @@ function markText(look, seen) {
       return { side, start: label[1], end: label[2] };
     });
     const known = ranges.filter((range) => range.start !== null);
-    const cuts = [0, ...known.flatMap((range) => [range.start, range.end]), text.characters.length];
-    cuts.sort((a, b) => a - b);
+    const ends = known.flatMap((range) => [range.start, range.end]);
+    const cuts = [...new Set([0, ...ends, text.characters.length])].sort((a, b) => a - b);
     const pieces = cuts.slice(1).map((end, at) => {
       const inside = known.filter((range) => range.start <= cuts[at] && end <= range.end);
       const piece = text.characters.slice(cuts[at], end).join("");
@@ -139,7 +139,9 @@ function bring(group, look, index) {
   group.append(element("rect", { class: "frame", x: x[0], y: y[0], ...size }));
   group.setAttribute("tabindex", "0");
   group.setAttribute("role", "img");
-  group.setAttribute("aria-label", `${title}: arrow keys read the cells, Enter enlarges the map`);
+  const strip = map.place[3] + map.place[4] === 0; // as large as it gets
+  const enlarging = strip ? "" : ", Enter enlarges the map";
+  group.setAttribute("aria-label", `${title}: arrow keys read the cells${enlarging}`);
 
   function see(row, column, px, py) {
     spot.row = row;
@@ -159,10 +161,13 @@ function bring(group, look, index) {
   });
   group.addEventListener("pointerleave", hideTip);
   group.addEventListener("blur", hideTip);
-  group.addEventListener("click", () => enlarge(look, index));
+  group.addEventListener("click", () => strip || enlarge(look, index));
   group.addEventListener("keydown", (event) => {
     const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    if (event.key === "Enter") enlarge(look, index);
+    if (event.key === "Enter" && !strip) {
+      event.preventDefault(); // or the same Enter would press the button that gets the focus
+      enlarge(look, index);
+    }
     if (event.key === "Escape" && !large.open) hideTip();
     if (!move) return;
     event.preventDefault();

@@ -1,6 +1,6 @@
 """The pen that writes a page: one HTML file that opens from disk, with no network and no loader.
 
-The page carries its pictures as SVG, its numbers as data, and one small script that connects the two.
+The page carries its pictures as SVG, its numbers as data, and one small script that connects both.
 A content security policy names the script and the style by their hashes, so nothing that a token
 may try to smuggle in could run or be fetched.
 """
@@ -20,7 +20,7 @@ from regard.attention import Label
 from regard.looking.drawing import Cells, Drawing
 from regard.looking.maps import draw
 from regard.looking.svg import svg
-from regard.looking.tokens import clip, direction, visible
+from regard.looking.tokens import clip, direction, storable, visible
 from regard.looking.views import View, head_name
 
 EXACT = 250_000  # weights of one look that are kept as they are; above, in steps of 1/65,535
@@ -28,8 +28,10 @@ LONGEST = 400  # cells of a token that a tooltip shows
 
 DIALOG = """<div id="tip" role="status" hidden></div>
 <dialog id="large" aria-labelledby="large-title"><header><strong id="large-title"></strong>
-<button id="large-before" aria-label="previous">◀</button><select id="large-list" aria-label="map"></select>
-<button id="large-after" aria-label="next">▶</button><button id="large-close" aria-label="close">✕</button>
+<button id="large-before" aria-label="previous">◀</button>
+<select id="large-list" aria-label="map"></select>
+<button id="large-after" aria-label="next">▶</button>
+<button id="large-close" aria-label="close">✕</button>
 </header><figure id="large-map"></figure></dialog>
 """
 
@@ -37,9 +39,17 @@ DIALOG = """<div id="tip" role="status" hidden></div>
 def page(views: Sequence[View]) -> str:
     """Every look with its tooltips."""
     drawings = [draw(view) for view in views]
-    sections = [section(view, drawing, at) for at, (view, drawing) in enumerate(zip(views, drawings, strict=True))]
-    data = [payload(view, drawing, at) for at, (view, drawing) in enumerate(zip(views, drawings, strict=True))]
-    return document(sections, data, ", ".join(dict.fromkeys(visible(view.look.path) for view in views)))
+    sections = [
+        section(view, drawing, at)
+        for at, (view, drawing) in enumerate(zip(views, drawings, strict=True))
+    ]
+    data = [
+        payload(view, drawing, at)
+        for at, (view, drawing) in enumerate(zip(views, drawings, strict=True))
+    ]
+    return document(
+        sections, data, ", ".join(dict.fromkeys(visible(view.look.path) for view in views))
+    )
 
 
 def plain_page(drawing: Drawing) -> str:
@@ -66,8 +76,8 @@ def document(sections: Iterable[str], data: list[dict[str, Any]], title: str) ->
 
 def section(view: View, drawing: Drawing, at: int) -> str:
     texts = "".join(
-        f'<p class="raw" id="{text["id"]}" dir="auto" data-name="{" and ".join(text["sides"])} text">'
-        f"{escape(text['text'])}</p>\n"
+        f'<p class="raw" id="{text["id"]}" data-name="{" and ".join(text["sides"])} text" '
+        f'dir="auto">{escape(storable(text["text"]))}</p>\n'
         for text in raw_texts(view, at)
     )
     return f'<section class="look">\n{figure(drawing, f"look-{at}-")}{texts}</section>\n'
@@ -86,7 +96,7 @@ def payload(view: View, drawing: Drawing, at: int) -> dict[str, Any]:
     numbers = view.values.astype("<f4") if exact else steps.astype("<u2")
     return {
         "path": visible(look.path),
-        "heads": [visible(head_name(name)) if name else "" for name in look.heads],
+        "heads": [head_name(name) for name in look.heads],
         "queries": [told(label) for label in view.queries],
         "keys": [told(label) for label in view.keys],
         "steps": look.steps if view.whole else None,
@@ -98,27 +108,39 @@ def payload(view: View, drawing: Drawing, at: int) -> dict[str, Any]:
         "hidden": packed(np.packbits(view.hidden)) if view.hidden.any() else None,
         "sums": packed(view.sums.astype("<f4")),
         "texts": raw_texts(view, at),
-        "maps": [placed(cells, f"look-{at}-map-{index}", view) for index, cells in enumerate(drawing.maps)],
+        "maps": [
+            placed(cells, f"look-{at}-map-{index}", view)
+            for index, cells in enumerate(drawing.maps)
+        ],
     }
 
 
 def told(label: Label) -> tuple[str, int | None, int | None, int]:
     shown = visible(label.text)
-    return clip(shown, LONGEST), label.start, label.end, int(direction(shown) == "rtl")
+    known = label.start is not None and label.end is not None
+    start, end = (label.start, label.end) if known else (None, None)
+    return clip(shown, LONGEST), start, end, int(direction(shown) == "rtl")
 
 
 def placed(cells: Cells, name: str, view: View) -> dict[str, Any]:
     place = cells.place
     assert place is not None
-    parts = [visible(head_name(view.look.heads[place.head]))] if view.look.heads[place.head] else []
+    parts = [head_name(view.look.heads[place.head])]
     if place.query_step == 0:
         parts.insert(0, clip(visible(view.queries[place.query].text), 40))
     return {
         "id": name,
-        "title": " · ".join(parts),
+        "title": " · ".join(filter(None, parts)),
         "x": [round(float(edge), 3) for edge in cells.x],
         "y": [round(float(edge), 3) for edge in cells.y],
-        "place": [place.head, place.query, place.key, place.query_step, place.key_step, place.key_across],
+        "place": [
+            place.head,
+            place.query,
+            place.key,
+            place.query_step,
+            place.key_step,
+            place.key_across,
+        ],
     }
 
 
@@ -133,7 +155,10 @@ def raw_texts(view: View, at: int) -> list[dict[str, Any]]:
     }
     if len(known) == 2 and look.query_text == look.key_text:
         return [{"id": f"look-{at}-text", "sides": ["query", "key"], "text": look.query_text}]
-    return [{"id": f"look-{at}-{side}-text", "sides": [side], "text": text} for side, text in known.items()]
+    return [
+        {"id": f"look-{at}-{side}-text", "sides": [side], "text": text}
+        for side, text in known.items()
+    ]
 
 
 def packed(numbers: np.ndarray[Any, Any]) -> str:

@@ -33,7 +33,7 @@ def draw(view: View) -> Drawing:
     y = float(HEAD)
     for head, name in enumerate(view.look.heads):
         if name:
-            marks.append(Text(MARGIN, y + 8, clip(visible(head_name(name)), 40), bold=True))
+            marks.append(Text(MARGIN, y + 8, clip(head_name(name), 40), bold=True))
             y += 22
         for first, widths in lines:
             marks += line(view, head, first, widths, words, y, right)
@@ -53,9 +53,15 @@ def broken(widths: list[float]) -> Iterator[tuple[int, list[float]]]:
 
 
 def line(
-    view: View, head: int, first: int, widths: list[float], words: list[str], y: float, right: float | None
+    view: View,
+    head: int,
+    first: int,
+    widths: list[float],
+    words: list[str],
+    y: float,
+    right: float | None,
 ) -> Iterator[Mark]:
-    """One line of cells with its words below, leftward from `right` if that is how the text runs."""
+    """One line of cells with its words below, leftward from `right` if so the text runs."""
     onward = 1 if right is None else -1
     keys = np.arange(first, first + len(widths))[::onward]
     ends = np.cumsum([0.0, *(widths[key - first] for key in keys)])

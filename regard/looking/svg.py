@@ -1,4 +1,4 @@
-"""The pen that writes SVG: text, in any browser or drawing program, with no font or script in it."""
+"""The pen that writes SVG: for any browser or drawing program, with no font or script in it."""
 
 import base64
 from collections.abc import Iterator
@@ -33,7 +33,8 @@ def lines(drawing: Drawing, prefix: str, paper: str | None) -> Iterator[str]:
         f'height="{height}" font-family="{escape(FONTS)}" fill="{INK}" role="img" '
         f'aria-label="{escape(drawing.name)}">'
     )
-    yield from hatching(prefix)
+    if any(isinstance(mark, Cells) and mark.hidden.any() for mark in drawing.marks):
+        yield hatching(prefix)
     if paper:
         yield f'<rect width="{width}" height="{height}" fill="{paper}"/>'
     shown = 0
@@ -48,8 +49,8 @@ def is_map(mark: Mark) -> bool:
     return isinstance(mark, Cells) and mark.place is not None
 
 
-def hatching(prefix: str) -> Iterator[str]:
-    yield (
+def hatching(prefix: str) -> str:
+    return (
         f'<defs><pattern id="{prefix}hatch" width="5" height="5" patternUnits="userSpaceOnUse">'
         f'<rect width="5" height="5" fill="{HATCH_GROUND}"/>'
         f'<path d="M-1 1L1 -1M0 5L5 0M4 6L6 4" stroke="{HATCH_LINE}" stroke-width="0.9"/>'
@@ -76,7 +77,9 @@ def text(mark: Text) -> str:
         place = f'transform="{at}"'
     # In SVG `start` is where reading starts, so for a text that runs leftward it is the right end.
     leftward = mark.direction == "rtl"
-    anchor = {"start": "end", "end": "start"}.get(mark.anchor, "middle") if leftward else mark.anchor
+    anchor = (
+        {"start": "end", "end": "start"}.get(mark.anchor, "middle") if leftward else mark.anchor
+    )
     looks = f' text-anchor="{anchor}"' if anchor != "start" else ""
     looks += ' direction="rtl"' if leftward else ""
     looks += f' fill="{mark.colour}"' if mark.colour != INK else ""
@@ -120,8 +123,7 @@ def image(cells: Cells, prefix: str) -> Iterator[str]:
 
 def pixels(cells: Cells) -> bytes:
     """The cells as a PNG with a palette, its last colour transparent."""
-    picture = Image.fromarray(np.where(cells.hidden, np.uint8(LEVELS), cells.levels), "L")
-    picture = picture.convert("P") if picture.mode != "P" else picture
+    picture = Image.fromarray(np.where(cells.hidden, np.uint8(LEVELS), cells.levels))
     picture.putpalette([*cells.scale.palette.flatten().tolist(), 0, 0, 0])
     file = BytesIO()
     picture.save(file, "PNG", transparency=LEVELS)

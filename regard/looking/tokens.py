@@ -1,7 +1,7 @@
 """Tokens as people can see them.
 
 A token is any string at all: a space, a line break, nothing, half a character. A picture must show
-that it is there, must not be thrown out of line by it, and must not let it steer the text around it.
+that it is there, must not be thrown out of line by it, and must not let it steer other text.
 """
 
 import unicodedata
@@ -52,8 +52,13 @@ def control_picture(character: str) -> str:
 
 
 def code(character: str) -> str:
-    """An invisible character by its number; U+202E, left as it is, would turn its neighbours round."""
+    """An invisible character by its number: U+202E, left as it is, would turn others round."""
     return f"⟨{ord(character):04X}⟩"
+
+
+def storable(text: str) -> str:
+    """The text with halves of pairs replaced, one for one: no file in UTF-8 can hold them."""
+    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
 
 
 def direction(text: str) -> str:

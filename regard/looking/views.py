@@ -7,15 +7,19 @@ largest weight in it: an average would hide the very peaks somebody is looking f
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regard.attention import Label, Look
 from regard.looking.colours import Scale
+from regard.looking.tokens import visible
 
 SIDE = 1_024  # squares along one side of a map, at most: one pixel each
-ROOM = 4_000_000  # squares in one file, at most, over all its heads and looks
+ROOM = 4_000_000  # squares in one file, over all its heads and looks,
+FAIR = 250_000  # but each look may have so many
 BAND = 4_000_000  # weights in hand at once while a large map is read
 
 
@@ -42,7 +46,7 @@ class View:
 
 def views(looks: Sequence[Look]) -> list[View]:
     """All of them, sharing the room of one file."""
-    return [view(look, ROOM // len(looks)) for look in looks]
+    return [view(look, max(FAIR, ROOM // len(looks))) for look in looks]
 
 
 def view(look: Look, room: int = ROOM) -> View:
@@ -53,7 +57,11 @@ def view(look: Look, room: int = ROOM) -> View:
         return part(look, queries, keys)
     down, across = block
     step = down * max(1, BAND // max(1, heads * keys * down))
-    bands = [pooled(look, range(at, min(at + step, queries)), block) for at in range(0, queries, step)]
+    mask = look.mask  # asked for once: it may have to be computed
+    bands = [
+        pooled(look, mask, range(at, min(at + step, queries)), block)
+        for at in range(0, queries, step)
+    ]
     return View(
         look,
         joined(look.queries, down),
@@ -67,13 +75,15 @@ def view(look: Look, room: int = ROOM) -> View:
 
 def part(look: Look, queries: int, keys: int) -> View:
     """The first `queries` rows and the first `keys` columns, weight by weight."""
-    values, hidden = numbers(look, range(queries))
+    values, hidden = numbers(look, look.mask, range(queries))
     sums = values.sum(axis=2, dtype=np.float64).astype(np.float32)
     labels = look.queries[:queries], look.keys[:keys]
     return View(look, *labels, values[:, :, :keys], hidden[:, :, :keys], sums)
 
 
-def numbers(look: Look, rows: range) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+def numbers(
+    look: Look, mask: Tensor | None, rows: range
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Weights and hidden cells of some rows, both (head, row, key)."""
     values = look.weights_of(rows=slice(rows.start, rows.stop)).numpy()
     if not np.isfinite(values).all():
@@ -82,10 +92,10 @@ def numbers(look: Look, rows: range) -> tuple[NDArray[np.float32], NDArray[np.bo
             f"{look.path}: the weight of head {head}, query {rows.start + row}, key {key} is "
             f"{values[head, row, key]}; a picture needs finite numbers"
         )
-    if look.mask is None:
+    if mask is None:
         return values, np.zeros(values.shape, bool)
     shape = (len(look.heads), len(look.queries), len(look.keys))
-    return values, ~look.mask.expand(shape)[:, rows.start : rows.stop].numpy()
+    return values, ~mask.expand(shape)[:, rows.start : rows.stop].numpy()
 
 
 def block_of(heads: int, queries: int, keys: int, room: int) -> tuple[int, int]:
@@ -100,17 +110,23 @@ def block_of(heads: int, queries: int, keys: int, room: int) -> tuple[int, int]:
 
 
 def pooled(
-    look: Look, rows: range, block: tuple[int, int]
+    look: Look, mask: Tensor | None, rows: range, block: tuple[int, int]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    values, hidden = numbers(look, rows)
-    values = largest(np.where(hidden, -np.inf, values), block)
-    hidden = np.isneginf(values)  # a block is hidden when all of it is
-    return np.where(hidden, 0, values).astype(np.float32), hidden
+    """Of each block the weight that is farthest from zero; hidden where all of it is."""
+    values, hidden = numbers(look, mask, rows)
+    values = np.where(hidden, np.float32(0), values)
+    high = reduced(np.maximum, values, block)
+    low = reduced(np.minimum, values, block)
+    return np.where(-low > high, low, high), reduced(np.logical_and, hidden, block)
 
 
-def largest(values: NDArray[np.floating], block: tuple[int, int]) -> NDArray[np.floating]:
-    down, across = (np.arange(0, size, step) for size, step in zip(values.shape[1:], block))
-    return np.maximum.reduceat(np.maximum.reduceat(values, down, axis=1), across, axis=2)
+def reduced(
+    how: np.ufunc, values: NDArray[Any], block: tuple[int, int]
+) -> NDArray[Any]:  # (head, row of blocks, column of blocks)
+    down, across = (
+        np.arange(0, size, step) for size, step in zip(values.shape[1:], block, strict=True)
+    )
+    return np.asarray(how.reduceat(how.reduceat(values, down, axis=1), across, axis=2))
 
 
 def joined(labels: tuple[Label, ...], step: int) -> tuple[Label, ...]:
@@ -131,8 +147,8 @@ def counted(number: int, thing: str, plural: str = "") -> str:
 
 
 def head_name(name: str) -> str:
-    """A bare number says little; «head 3» says what it is."""
-    return f"head {name}" if name.isdigit() else name
+    """The name as it is shown; a bare number says little, «head 3» says what it is."""
+    return visible(f"head {name}" if name.isdigit() else name) if name else ""
 
 
 KIND_NAMES = {

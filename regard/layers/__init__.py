@@ -1,0 +1,35 @@
+"""Layers: a tensor in, a tensor out, and no paper's name.
+
+Recurrent networks whose gates can be watched, embeddings, the feed-forward network, layer norm, the
+residual connection, dropout, and a probe of how far a gradient reaches back in time.
+"""
+
+from regard.layers.cells import Cell, GRUCell, LSTMCell, RNNCell
+from regard.layers.dropout import Dropout
+from regard.layers.embedding import Embedding
+from regard.layers.feedforward import FeedForward
+from regard.layers.flow import gradient_flow
+from regard.layers.gates import Gates, GRUGates, LSTMGates, RNNGates, watch_gates
+from regard.layers.norm import LayerNorm, Residual
+from regard.layers.recurrent import Recurrent
+from regard.layers.state import RecurrentState
+
+__all__ = [
+    "Cell",
+    "Dropout",
+    "Embedding",
+    "FeedForward",
+    "GRUCell",
+    "GRUGates",
+    "Gates",
+    "LSTMCell",
+    "LSTMGates",
+    "LayerNorm",
+    "RNNCell",
+    "RNNGates",
+    "Recurrent",
+    "RecurrentState",
+    "Residual",
+    "gradient_flow",
+    "watch_gates",
+]

@@ -1,0 +1,108 @@
+"""One layer over whole sequences, by torch's kernels and with our cells' weights.
+
+The results are those of the cells, step by step. Without padding there is one way; with padding
+there are two, and `run` takes the faster.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from regard.layers.cells import Cell
+from regard.layers.state import RecurrentState, choose, stack
+
+# So far out that a sigmoid is exactly 0 or 1 whatever stands beside it. Half precision can hold it.
+SHUT = 1e4
+
+
+def run(
+    cells: Sequence[Cell], inputs: Tensor, mask: Tensor | None, state: RecurrentState | None
+) -> tuple[Tensor, RecurrentState]:
+    """(batch, time, input) → (batch, time, direction × hidden) and (direction, batch, hidden)."""
+    start = state or stack([cell.start(len(inputs)) for cell in cells])
+    if mask is None:
+        return _kernel(cells, inputs, start, _weights(cells))
+    # A held LSTM keeps its cell but not its hidden state. Behind the last word nobody minds; read
+    # backward, the padding comes first, and only a hidden state of zero comes through unharmed.
+    harmed = state is not None and state.cell is not None and len(cells) == 2
+    # torch's packed backward adds up a gradient as large as the batch once for every time step; the
+    # padded one does not. Forward alone, leaving out the padding is worth more.
+    if torch.is_grad_enabled() and inputs.is_cpu and cells[0].holding and not harmed:
+        outputs, end = held(cells, inputs, mask, start)
+    else:
+        outputs, end = packed(cells, inputs, mask, start)
+    spoken = mask.any(dim=1)
+    if spoken.all():
+        return outputs, end
+    return outputs.masked_fill(~spoken[:, None, None], 0.0), choose(spoken, end, start)
+
+
+def packed(
+    cells: Sequence[Cell], inputs: Tensor, mask: Tensor, start: RecurrentState
+) -> tuple[Tensor, RecurrentState]:
+    """Only words are computed: torch lays them out without gaps."""
+    # torch refuses an empty row. It gets one word of padding, and `run` takes the result away.
+    lengths = mask.sum(dim=1).clamp(min=1).cpu()
+    words = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
+    order, back = words.sorted_indices, words.unsorted_indices
+    assert order is not None and back is not None
+    data, end = _kernel(cells, words.data, start.pick(order), _weights(cells), words.batch_sizes)
+    words = PackedSequence(data, words.batch_sizes, order, back)
+    outputs, _ = pad_packed_sequence(words, batch_first=True, total_length=inputs.shape[1])
+    return outputs, end.pick(back)
+
+
+def held(
+    cells: Sequence[Cell], inputs: Tensor, mask: Tensor, start: RecurrentState
+) -> tuple[Tensor, RecurrentState]:
+    """Padding is computed too, with its gates held so that it changes nothing.
+
+    One more input, 1 at padding and 0 at words, enters by weights that pull gates to exactly 0 or
+    1: an LSTM keeps its cell and lets nothing in, a GRU keeps its state. Gates that far out have no
+    gradient either, so padding is as good as absent.
+    """
+    padding = ~mask.unsqueeze(-1)  # (batch, time, 1)
+    inputs = torch.cat([inputs, padding.to(inputs.dtype)], dim=-1)  # (batch, time, input + 1)
+    outputs, end = _kernel(cells, inputs, start, _weights(cells, held=True))
+    outputs = outputs.masked_fill(padding, 0.0)
+    if end.cell is None:
+        return outputs, end
+    # An LSTM's output gate moves on behind the last word, so what it last said is looked up there.
+    last = (mask.sum(dim=1) - 1).clamp(min=0)
+    rows = torch.arange(len(inputs), device=inputs.device)
+    forward = outputs[rows, last, : cells[0].hidden_size]  # (batch, hidden)
+    return outputs, RecurrentState(torch.stack([forward, *end.hidden[1:]]), end.cell)
+
+
+def _kernel(
+    cells: Sequence[Cell],
+    inputs: Tensor,
+    start: RecurrentState,
+    weights: list[Tensor],
+    batch_sizes: Tensor | None = None,
+) -> tuple[Tensor, RecurrentState]:
+    start = start.each(Tensor.contiguous)
+    before = start.hidden if start.cell is None else tuple(start)
+    # Biases, layers, dropout, train, bidirectional. All that `train` does here is to allow for a
+    # gradient, and one may be wanted of a model in evaluation as well.
+    options = (True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)
+    if batch_sizes is None:
+        outputs, *end = cells[0].kernel(inputs, before, weights, *options, True)  # batch first
+    else:
+        outputs, *end = cells[0].kernel(inputs, batch_sizes, before, weights, *options)
+    return outputs, RecurrentState(*end)
+
+
+def _weights(cells: Sequence[Cell], *, held: bool = False) -> list[Tensor]:
+    weights = []
+    for cell in cells:
+        heard = torch.cat([cell.weight_ih, _pull(cell)], dim=1) if held else cell.weight_ih
+        weights += [heard, cell.weight_hh, cell.bias_ih, cell.bias_hh]
+    return weights
+
+
+def _pull(cell: Cell) -> Tensor:
+    pull = SHUT * cell.weight_ih.new_tensor(cell.holding)
+    return pull.repeat_interleave(cell.hidden_size).unsqueeze(1)  # (blocks × hidden, 1)

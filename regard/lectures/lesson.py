@@ -1,0 +1,87 @@
+"""What a lecture hands back: its steps in order, its numbers, and what there is to draw."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the list of lectures must not wait for torch
+    from regard.attention import Look
+
+BACKPACKS = "Lecture on Backpack models and attention"
+SEQUENCES = "Lecture on neural sequence modelling"
+MECHANISMS = "Lecture on attention mechanisms"
+SELF_ATTENTION = "Lecture notes on self-attention and Transformers"
+MODELS = "Lecture on attention models"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A sentence, and the formulas and numbers that belong to it, a line each."""
+
+    text: str
+    lines: tuple[str, ...] = ()
+
+
+def step(text: str, *lines: str) -> Step:
+    return Step(text, lines)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A line chart: one x axis, and a named series of y values for each line."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x: tuple[float, ...]
+    series: dict[str, tuple[float, ...]]
+    log: bool = False  # whether the y axis is logarithmic
+
+    def __post_init__(self) -> None:
+        for name, values in self.series.items():
+            if len(values) != len(self.x):
+                raise ValueError(
+                    f"series {name!r} has {len(values)} values for {len(self.x)} places on the "
+                    "x axis"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """A worked example: `steps` to read, `numbers` to compute with, pictures to look at.
+
+    Where the lecture has a slip, `slip` says in a line what it writes and what is right, and
+    `numbers["as_written"]` holds its version.
+    """
+
+    name: str
+    title: str
+    source: str
+    steps: tuple[Step, ...]
+    numbers: dict[str, Any]  # plain lists, floats and strings
+    slip: str | None = None
+    looks: tuple[Look, ...] = ()
+    curves: tuple[Curves, ...] = ()
+    drawing: str | None = None  # an SVG document
+    listing: str | None = None  # the drawing as text
+
+    def text(self) -> str:
+        """Title, steps, listing and slip as lines of text."""
+        lines = [self.title, self.source, ""]
+        for number, step in enumerate(self.steps, start=1):
+            lines += _wrapped(f"{number:>2}. {step.text}")
+            lines += [f"      {line}" for line in step.lines]
+        if self.listing is not None:
+            lines += ["", *self.listing.splitlines()]
+        if self.slip is not None:
+            lines += ["", *_wrapped(f"A slip: {self.slip}")]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, width=96, subsequent_indent="    ")

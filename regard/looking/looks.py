@@ -1,0 +1,132 @@
+"""Looks, to be printed, saved and shown."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from html import escape
+from pathlib import Path
+from typing import TextIO, overload
+
+from regard.attention import Look
+from regard.looking import record
+from regard.looking.console import console_for, room, show
+from regard.looking.drawing import Drawing, stacked
+from regard.looking.figure import pdf, png
+from regard.looking.files import ending, write_whole
+from regard.looking.maps import draw
+from regard.looking.page import page
+from regard.looking.svg import svg
+from regard.looking.terminal import terminal
+from regard.looking.views import views
+
+ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
+
+
+class Looks(Sequence[Look]):
+    """Some looks in their order; it never changes.
+
+    looks.print()                 # in the terminal
+    looks.save("look.html")       # or .svg, .png, .pdf, .json by the ending
+    looks["decoder.attention"]    # one of them, by its path or number
+    """
+
+    def __init__(self, looks: Iterable[Look]):
+        self._looks = tuple(looks)
+
+    @overload
+    def __getitem__(self, at: int | str) -> Look: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Looks": ...
+    def __getitem__(self, at: int | str | slice) -> "Look | Looks":
+        if isinstance(at, str):
+            return self._only(at)
+        return Looks(self._looks[at]) if isinstance(at, slice) else self._looks[at]
+
+    def __len__(self) -> int:
+        return len(self._looks)
+
+    def __iter__(self) -> Iterator[Look]:
+        return iter(self._looks)
+
+    def __contains__(self, wanted: object) -> bool:
+        """By path, or the very look: two looks are not compared weight by weight."""
+        return any(wanted is look or wanted == look.path for look in self._looks)
+
+    def __repr__(self) -> str:
+        return f"Looks({', '.join(self.paths)})"
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(look.path for look in self._looks)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """What the first look looks at: for most models, the text that was put in."""
+        return tuple(label.text for label in self._looks[0].keys) if self._looks else ()
+
+    def under(self, path: str) -> "Looks":
+        """All looks at this path and below it: `layers.3` holds `layers.3.attention`."""
+        found = [look for look in self._looks if f"{look.path}.".startswith(f"{path}.")]
+        if not found:
+            raise self._unknown(path)
+        return Looks(found)
+
+    def print(
+        self, file: TextIO | None = None, colour: bool | None = None, width: int | None = None
+    ) -> None:
+        """Show every look as text.
+
+        Colour and width are the terminal's own unless given; NO_COLOR is respected.
+        """
+        console = console_for(file, colour, width)
+        for look in self._looks:
+            show(console, terminal(look, *room(console)))
+
+    def save(self, path: str | Path) -> None:
+        """Write a file of the kind its ending names: .html, .svg, .png, .pdf or .json."""
+        path = Path(path)
+        kind = ending(path, ENDINGS)
+        if not self._looks:
+            raise ValueError(f"path ({str(path)!r}): there are no looks to save")
+        if kind == ".json":
+            record.write(self._looks, path)
+        elif kind == ".html":
+            write_whole(path, page(views(self._looks)).encode())
+        elif kind == ".svg":
+            write_whole(path, svg(stacked(self.drawings())).encode())
+        else:
+            write_whole(path, (png if kind == ".png" else pdf)(self.drawings()))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Looks":
+        """The looks of a saved .json, exactly as they were."""
+        return cls(record.read(Path(path)))
+
+    def drawings(self) -> list[Drawing]:
+        """One drawing a look: what SVG, PNG and PDF show."""
+        return [draw(view) for view in views(self._looks)]
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own: a notebook's styles and scripts stay out of it."""
+        if not self._looks:
+            return "<em>no looks</em>"
+        seen = views(self._looks)
+        height = min(760, 40 + int(sum(draw(view).height + 60 for view in seen)))
+        return (
+            f'<iframe srcdoc="{escape(page(seen))}" sandbox="allow-scripts" width="100%" '
+            f'height="{height}" style="border: 0" title="{escape(repr(self))}"></iframe>'
+        )
+
+    def _only(self, path: str) -> Look:
+        found = [look for look in self._looks if look.path == path]
+        if not found:
+            raise self._unknown(path)
+        if len(found) > 1:
+            raise ValueError(
+                f"path ({path!r}) was looked at {len(found)} times: take one of .under({path!r})"
+            )
+        return found[0]
+
+    def _unknown(self, path: str) -> ValueError:
+        near = get_close_matches(path, self.paths, n=1, cutoff=0)
+        hint = f"; the nearest is {near[0]!r}" if near else ""
+        return ValueError(f"path ({path!r}) is not among the {len(self)} looks{hint}")

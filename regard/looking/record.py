@@ -1,0 +1,172 @@
+"""Looks on disk: `x.json` says what was looked at, `x.safetensors` beside it holds the weights.
+
+The format is described in docs/looking.md. Version 1 is what this module writes and reads.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from regard.attention import Label, Look
+from regard.looking.files import write_whole
+
+FORMAT, VERSION = "regard-look", 1
+
+
+class Part(BaseModel):
+    """A piece of the file; a key nobody knows is refused rather than lost."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class StoredLabel(Part):
+    text: str
+    start: int | None
+    end: int | None
+
+
+class StoredLook(Part):
+    path: str
+    kind: str
+    heads: list[str]
+    queries: list[StoredLabel]
+    keys: list[StoredLabel]
+    query_text: str | None
+    key_text: str | None
+    grid: list[int] | None
+    steps: list[int] | None
+
+
+class StoredWeights(Part):
+    file: str
+    sha256: str
+
+
+class Record(Part):
+    format: Literal["regard-look"]
+    version: Literal[1]
+    weights: StoredWeights
+    looks: list[StoredLook]
+
+
+def write(looks: Sequence[Look], path: Path) -> None:
+    """The weights first: until the record is in place, nothing points to them."""
+    beside = path.with_suffix(".safetensors")
+    weights = save(tensors(looks))
+    record = {
+        "format": FORMAT,
+        "version": VERSION,
+        "weights": {"file": beside.name, "sha256": hashlib.sha256(weights).hexdigest()},
+        "looks": [described(look) for look in looks],
+    }
+    write_whole(beside, weights)
+    write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def tensors(looks: Sequence[Look]) -> dict[str, Tensor]:
+    """Copies: safetensors refuses tensors that share memory, as layers with one mask do."""
+    held: dict[str, Tensor] = {}
+    for at, look in enumerate(looks):
+        held[f"{at}.weights"] = look.weights.clone(memory_format=torch.contiguous_format)
+        if (mask := look.mask) is not None:
+            held[f"{at}.mask"] = mask.clone(memory_format=torch.contiguous_format)
+    return held
+
+
+def described(look: Look) -> dict[str, Any]:
+    return {
+        "path": look.path,
+        "kind": look.kind,
+        "heads": list(look.heads),
+        "queries": [asdict(label) for label in look.queries],
+        "keys": [asdict(label) for label in look.keys],
+        "query_text": look.query_text,
+        "key_text": look.key_text,
+        "grid": None if look.grid is None else list(look.grid),
+        "steps": None if look.steps is None else list(look.steps),
+    }
+
+
+def read(path: Path) -> list[Look]:
+    """The looks of a file, exactly as they were saved."""
+    try:
+        record = parsed(path.read_bytes())
+        held = weights_beside(path, record.weights)
+        return [restored(stored, held, at) for at, stored in enumerate(record.looks)]
+    except (OSError, ValueError) as reason:
+        raise ValueError(f"{path}: {reason}") from reason
+
+
+def parsed(content: bytes) -> Record:
+    try:
+        found = json.loads(content)
+    except (UnicodeDecodeError, json.JSONDecodeError) as reason:
+        raise ValueError(f"not JSON ({reason})") from reason
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f'not a saved look: it has no "format": "{FORMAT}"')
+    version = found.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise ValueError(
+            f"version {version} is newer than {VERSION}, the last this regard can read"
+        )
+    try:
+        return Record.model_validate(found)
+    except ValidationError as reason:
+        first = reason.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{place}: {first['msg']}") from reason
+
+
+def weights_beside(path: Path, stored: StoredWeights) -> dict[str, Tensor]:
+    """The tensors of the file named in the record, if they are the ones it was saved with."""
+    if Path(stored.file).name != stored.file or stored.file in ("", ".", ".."):
+        raise ValueError(f"weights.file ({stored.file!r}) must be the name of a file beside it")
+    content = path.with_name(stored.file).read_bytes()
+    if hashlib.sha256(content).hexdigest() != stored.sha256:
+        raise ValueError(f"{stored.file} is not the file it was saved with: its SHA-256 differs")
+    try:
+        return load(content)
+    except SafetensorError as reason:
+        raise ValueError(f"{stored.file} holds no safetensors ({reason})") from reason
+
+
+def restored(stored: StoredLook, held: dict[str, Tensor], at: int) -> Look:
+    weights = held.get(f"{at}.weights")
+    if weights is None or weights.shape != (
+        len(stored.heads),
+        len(stored.queries),
+        len(stored.keys),
+    ):
+        found = "missing" if weights is None else f"of shape {tuple(weights.shape)}"
+        raise ValueError(
+            f"looks.{at}: its weights are {found}, and {len(stored.heads)} heads, "
+            f"{len(stored.queries)} queries and {len(stored.keys)} keys are named"
+        )
+    return Look.of_weights(
+        weights,
+        path=stored.path,
+        kind=stored.kind,
+        heads=tuple(stored.heads),
+        queries=[Label(label.text, label.start, label.end) for label in stored.queries],
+        keys=[Label(label.text, label.start, label.end) for label in stored.keys],
+        mask=held.get(f"{at}.mask"),
+        query_text=stored.query_text,
+        key_text=stored.key_text,
+        grid=None if stored.grid is None else pair(stored.grid),
+        steps=None if stored.steps is None else tuple(stored.steps),
+    )
+
+
+def pair(grid: list[int]) -> tuple[int, int]:
+    if len(grid) != 2:
+        raise ValueError(f"grid ({grid}) must be rows and columns")
+    return grid[0], grid[1]

@@ -1,0 +1,28 @@
+"""What the tests of the heart share: the same numbers in every run, and a door to every path."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from regard.attention import attention as explicit
+from regard.attention import fused
+
+
+@pytest.fixture(autouse=True)
+def _the_same_numbers_in_every_run() -> None:
+    torch.manual_seed(7)
+
+
+@pytest.fixture
+def take(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """take(path): from now on long inputs are those of a few numbers, so that blocks are met."""
+
+    def choose(path: str) -> None:
+        if path == "by rows":
+            monkeypatch.setattr(fused, "WRITTEN", 1)
+        if path == "blocked":
+            monkeypatch.setattr(explicit, "BLOCK", 1)
+            monkeypatch.setattr(fused, "WRITTEN", 1)
+
+    return choose

@@ -1,0 +1,369 @@
+"""The core itself: what it reads, what it tells when asked, and what it refuses."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
+
+from regard.attention import (
+    Additive,
+    ALiBi,
+    Attention,
+    Causal,
+    Cosine,
+    Dot,
+    General,
+    Given,
+    Hard,
+    LocalMonotonic,
+    LocalPredictive,
+    Location,
+    Padding,
+    Proportional,
+    RelativeBias,
+    ScaledDot,
+    Softmax,
+    Sparsemax,
+    StrictlyCausal,
+    Window,
+)
+
+SCORES = {
+    "dot": lambda: Dot(),
+    "scaled": lambda: ScaledDot(),
+    "general": lambda: General(5, 5),
+    "cosine": lambda: Cosine(2.0),
+    "additive": lambda: Additive(5, 5, 11),
+    "location": lambda: Location(5, 13),
+}
+WEIGHINGS = {
+    "softmax": lambda: Softmax(),
+    "base 3": lambda: Softmax(base=3.0, temperature=0.5),
+    "sparsemax": lambda: Sparsemax(),
+    "proportional": lambda: Proportional(),
+    "hard": lambda: Hard(),
+    "local-m": lambda: LocalMonotonic(2),
+    "local-p": lambda: LocalPredictive(5, reach=2),
+}
+PATHS = ["as it is", "by rows", "blocked"]
+LEADING = [(), (2,), (2, 3), (5, 7), (2, 3, 2)]  # 35 heads are enough for the small path
+
+
+def inputs(*leading, rows=3, keys=7, size=5, value=11, dtype=torch.float32):
+    shapes = [(rows, size), (keys, size), (keys, value)]
+    return [torch.randn(*leading, *shape, dtype=dtype) for shape in shapes]
+
+
+def test_aaba_asked_for_b_reads_mostly_the_b():
+    a, b = [1.0, 0.0], [0.0, 1.0]
+    keys = torch.tensor([[a, a, b, a]])
+    read = Attention(Dot())(torch.tensor([[b]]), keys, keys)
+    expected = torch.tensor([[[0.1749, 0.1749, 0.4754, 0.1749]]])
+    assert_close(read.weights, expected, atol=1e-4, rtol=0)
+    assert_close(read.context, torch.tensor([[[0.5246, 0.4754]]]), atol=1e-4, rtol=0)
+
+
+def test_aaba_in_base_three_is_half_and_half():
+    a, b = [1.0, 0.0], [0.0, 1.0]
+    keys = torch.tensor([[a, a, b, a]])
+    read = Attention(Dot(), Softmax(base=3))(torch.tensor([[b]]), keys, keys)
+    assert_close(read.weights, torch.tensor([[[1 / 6, 1 / 6, 1 / 2, 1 / 6]]]))
+    assert_close(read.context, torch.tensor([[[0.5, 0.5]]]))
+
+
+def test_scaled_dot_attention_agrees_with_torch_under_a_mask():
+    queries, keys, values = inputs(2)
+    mask = torch.arange(7).expand(2, 3, 7) < 4
+    read = Attention(ScaledDot())(queries, keys, values, mask)
+    assert_close(read.context, scaled_dot_product_attention(queries, keys, values, mask))
+
+
+def test_even_weights_read_the_mean():
+    queries, keys, values = inputs(2)
+    read = Attention(Dot(), Given(torch.full((7,), 1 / 7)))(queries, keys, values)
+    assert_close(read.context, values.mean(dim=1, keepdim=True).expand(2, 3, 11))
+
+
+@pytest.mark.parametrize(
+    "path, leading",
+    [(PATHS[0], leading) for leading in LEADING] + [(path, (2, 3)) for path in PATHS[1:]],
+    ids=str,
+)
+@pytest.mark.parametrize("weigh", WEIGHINGS)
+@pytest.mark.parametrize("score", SCORES)
+def test_the_weights_on_demand_are_those_that_made_the_context(score, weigh, path, leading, take):
+    take(path)
+    attention = Attention(SCORES[score](), WEIGHINGS[weigh]())
+    queries, keys, values = inputs(*leading)
+    if weigh == "proportional":  # sums near zero would ask for more digits than there are
+        queries, keys, values = queries.double(), keys.double(), values.double()
+        attention.double()
+    with torch.no_grad():
+        for mask in (None, Causal(), Window(2)):
+            read = attention(queries, keys, values, mask)
+            assert read.context.shape == (*leading, 3, 11)
+            assert read.weights.shape == (*leading, 3, 7)
+            assert_close(read.weights @ values, read.context, atol=1e-5, rtol=1e-5)
+
+
+def head_mask():
+    return torch.rand(2, 3, 5, 7) > 0.3
+
+
+@pytest.mark.parametrize("weigh", WEIGHINGS)
+@pytest.mark.parametrize("score", SCORES)
+def test_a_part_of_the_weights_is_that_part_of_the_whole(score, weigh):
+    attention = Attention(SCORES[score](), WEIGHINGS[weigh]()).double()
+    tensors = inputs(2, 3, rows=5, dtype=torch.float64)
+    for mask in (None, StrictlyCausal(), head_mask(), Padding(torch.tensor([3, 7]))):
+        read = attention(*tensors, mask)
+        whole = read.weights
+        assert_close(read.weights_of(), whole)
+        assert_close(read.weights_of(heads=1), whole[:, 1:2])
+        assert_close(read.weights_of(heads=-1, rows=2), whole[:, 2:3, 2:3])
+        assert_close(read.weights_of(rows=slice(1, 4)), whole[:, :, 1:4])
+        assert_close(
+            read.weights_of(heads=[2, 0], rows=[4, 0, 0]), whole[:, [2, 0]][:, :, [4, 0, 0]]
+        )
+        own = read.of_row(1)
+        assert_close(own.weights, whole[1:])
+        assert_close(own.weights_of(heads=2, rows=[3]), whole[1:, 2:3, 3:4])
+        assert_close(own.context, read.context[1:])
+
+
+@pytest.mark.parametrize("make", [ALiBi, RelativeBias])
+def test_a_part_of_biased_weights_is_that_part_of_the_whole(make):
+    tensors = inputs(2, 3, rows=5, dtype=torch.float64)
+    bias = make(3).double()(5, 7)
+    read = Attention(ScaledDot())(*tensors, Causal(), bias=bias)
+    whole = read.weights
+    assert_close(read.weights_of(heads=[2, 1], rows=[4, 0]), whole[:, [2, 1]][:, :, [4, 0]])
+    assert_close(read.of_row(1).weights, whole[1:])
+    assert_close(whole @ tensors[2], read.context)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_bias_is_added_before_the_softmax_sharpens(path, take):
+    take(path)
+    queries, keys, values = inputs(2, 3, rows=7, dtype=torch.float64)
+    slopes = torch.tensor([1 / 4, 1 / 16, 1 / 64], dtype=torch.float64)
+    bias = ALiBi(3).double()
+    bias.slopes.copy_(slopes)
+    read = Attention(Dot(), Softmax(temperature=0.5))(queries, keys, values, bias=bias(7, 7))
+    distance = (torch.arange(7) - torch.arange(7).unsqueeze(-1)).abs()
+    scores = queries @ keys.mT - slopes.view(3, 1, 1) * distance
+    expected = (2 * scores).softmax(dim=-1)
+    assert_close(read.weights, expected)
+    assert_close(read.context, expected @ values)
+
+
+def stepped(attention, *others):
+    """Move every parameter, as an optimizer does."""
+    parameters = [*attention.parameters(), *others]
+    torch.optim.SGD(parameters, lr=1.0).step()
+
+
+@pytest.mark.parametrize("score", ["general", "cosine", "additive", "location"])
+@pytest.mark.parametrize("weigh", WEIGHINGS)
+def test_what_was_seen_stays_true_after_an_optimizer_step(score, weigh):
+    attention = Attention(SCORES[score](), WEIGHINGS[weigh]())
+    queries, keys, values = inputs(2)
+    read = attention(queries, keys, values, Causal())
+    before = read.weights.detach().clone()
+    fresh = read.context.detach().clone()
+    for parameter in attention.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    stepped(attention)
+    assert torch.equal(read.weights, before)
+    assert torch.equal(read.weights_of(rows=[1]), before[:, 1:2])
+    if weigh == "softmax":  # the parameters did move
+        assert not torch.allclose(attention(queries, keys, values, Causal()).context, fresh)
+
+
+def test_biased_weights_stay_true_after_an_optimizer_step():
+    attention, position = Attention(ScaledDot()), RelativeBias(3)
+    tensors = inputs(2, 3)
+    read = attention(*tensors, bias=position(3, 7))
+    before = read.weights.detach().clone()
+    position.table.grad = torch.randn_like(position.table)
+    stepped(attention, position.table)
+    assert torch.equal(read.weights, before)
+
+
+@pytest.mark.parametrize("score", ["dot", "scaled", "cosine"])
+def test_a_learned_query_or_key_may_move_on_and_the_look_stays(score):
+    query, memory = nn.Parameter(torch.randn(1, 5)), nn.Parameter(torch.randn(7, 5))
+    attention = Attention(SCORES[score]())
+    read = attention(query.expand(2, 1, 5), memory.expand(2, 7, 5), torch.randn(2, 7, 3))
+    before = read.weights.detach().clone()
+    query.grad, memory.grad = torch.randn_like(query), torch.randn_like(memory)
+    stepped(attention, query, memory)
+    assert torch.equal(read.weights, before)
+
+
+def test_dropout_thins_what_is_read_and_not_what_is_told():
+    attention = Attention(ScaledDot(), dropout=0.4)
+    queries, keys, values = inputs(2)
+    keep = attention.eval()(queries, keys, values)
+    drop = attention.train()(queries, keys, values)
+    assert torch.equal(drop.weights, keep.weights)
+    assert not torch.allclose(drop.context, keep.context)
+    assert_close(keep.context, scaled_dot_product_attention(queries, keys, values))
+
+
+def test_dropout_leaves_the_expected_reading_as_it_is():
+    attention = Attention(ScaledDot(), dropout=0.4)
+    queries, keys, values = inputs()
+    many = attention(*(x.expand(20_000, *x.shape) for x in (queries, keys, values)))
+    expected = scaled_dot_product_attention(queries, keys, values)
+    assert_close(many.context.mean(dim=0), expected, atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("dtype, near", [(torch.float16, 4e-3), (torch.bfloat16, 3e-2)])
+@pytest.mark.parametrize("weigh", ["softmax", "sparsemax", "hard", "local-m", "local-p"])
+@pytest.mark.parametrize("score", SCORES)
+def test_half_precision_reads_what_single_precision_reads(score, weigh, dtype, near):
+    attention = Attention(SCORES[score](), WEIGHINGS[weigh]()).eval()
+    tensors = [x.to(dtype) for x in inputs(2, 3)]
+    attention.to(dtype)
+    exact = copy.deepcopy(attention).float()
+    mask = Padding(torch.tensor([0, 5]))
+    read = attention(*tensors, mask)
+    assert read.context.dtype == read.weights.dtype == dtype
+    expected = exact(*(x.float() for x in tensors), mask)
+    assert_close(read.context.float(), expected.context, atol=5 * near, rtol=near)
+    assert_close(read.weights.float(), expected.weights, atol=near, rtol=near)
+
+
+@pytest.mark.parametrize("weigh", WEIGHINGS)
+@pytest.mark.parametrize("score", SCORES)
+def test_autocast_may_end_before_anybody_asks(score, weigh):
+    attention = Attention(SCORES[score](), WEIGHINGS[weigh]())
+    queries, keys, values = inputs(2)
+    queries.requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        read = attention(queries, keys, values, Causal())
+    assert read.weights.isfinite().all()
+    if weigh == "softmax":
+        exact = attention(queries, keys, values, Causal())
+        assert_close(read.weights.float(), exact.weights, atol=0.05, rtol=0)
+    if read.context.requires_grad:
+        read.context.float().sum().backward()
+        assert queries.grad is None or queries.grad.isfinite().all()
+
+
+def test_scores_are_told_before_the_mask_and_the_weighing():
+    queries, keys, values = inputs(2)
+    read = Attention(Dot())(queries, keys, values, StrictlyCausal())
+    assert_close(read.scores, queries @ keys.mT)
+
+
+def test_a_copy_attends_like_its_original():
+    attention = Attention(Additive(5, 5, 7), LocalPredictive(5))
+    twin = copy.deepcopy(attention)
+    other = Attention(Additive(5, 5, 7), LocalPredictive(5))
+    other.load_state_dict(attention.state_dict())
+    tensors = inputs(2)
+    expected = attention(*tensors).context
+    assert torch.equal(twin(*tensors).context, expected)
+    assert torch.equal(other(*tensors).context, expected)
+
+
+def test_long_inputs_are_read_in_blocks_without_a_difference(take):
+    tensors = inputs(2, 3, rows=31, keys=31, dtype=torch.float64)
+    for score in SCORES.values():
+        attention = Attention(score() if score is not SCORES["location"] else Location(5, 31))
+        attention.double()
+        whole = attention(*tensors, Causal()).context
+        take("blocked")
+        assert_close(attention(*tensors, Causal()).context, whole)
+
+
+REFUSED = {
+    "queries must be many": ((5,), (2, 7, 5), (2, 7, 11), r"queries \(5,\) must be \(…, position"),
+    "each key has its value": (
+        (2, 3, 5),
+        (2, 7, 5),
+        (2, 5, 11),
+        r"keys \(2, 7, 5\) and values \(2",
+    ),
+    "one batch": (
+        (3, 3, 5),
+        (2, 7, 5),
+        (2, 7, 11),
+        r"queries \(3, 3, 5\) and keys \(2, 7, 5\) must",
+    ),
+    "as many axes": ((3, 5), (2, 7, 5), (2, 7, 11), r"queries \(3, 5\) and keys \(2, 7, 5\) must"),
+    "one size": ((2, 3, 5), (2, 7, 3), (2, 7, 11), r"Dot needs queries and keys of one size"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_shapes_that_do_not_fit_are_named(name):
+    *shapes, message = REFUSED[name]
+    with pytest.raises(ValueError, match=message):
+        Attention(Dot())(*(torch.randn(shape) for shape in shapes))
+
+
+def test_a_mask_that_does_not_fit_is_named():
+    attention, tensors = Attention(Dot()), inputs(2, 3)
+    with pytest.raises(ValueError, match=r"mask \(2, 5, 3, 7\) does not fit the scores"):
+        attention(*tensors, torch.ones(2, 5, 3, 7, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"mask \(torch.float32 \(3, 7\)\) must be a boolean"):
+        attention(*tensors, torch.zeros(3, 7))
+    with pytest.raises(ValueError, match=r"mask \(list .*\) must be a boolean tensor or a Mask"):
+        attention(*tensors, [[True] * 7] * 3)
+    with pytest.raises(ValueError, match="for a batch of 3, but the batch has 2 rows"):
+        attention(*tensors, Causal() & Padding(torch.tensor([1, 2, 3])))
+
+
+def test_numbers_must_be_of_one_precision():
+    queries, keys, values = inputs(2)
+    with pytest.raises(ValueError, match=r"torch.float64.*torch.float32.*one precision"):
+        Attention(Dot())(queries.double(), keys, values)
+    with pytest.raises(ValueError, match=r"values \(torch.int64\) must be floating-point"):
+        Attention(Dot())(queries, keys, values.long())
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, math.nan])
+def test_dropout_is_a_share_below_all(dropout):
+    with pytest.raises(ValueError, match=r"dropout \(.*\) must be at least 0 and below 1"):
+        Attention(Dot(), dropout=dropout)
+
+
+def test_rows_and_heads_beyond_the_last_are_refused():
+    read = Attention(Dot())(*inputs(2, 3))
+    with pytest.raises(ValueError, match=r"rows \(\[1, 3\]\) must lie within 0 … 2"):
+        read.weights_of(rows=[1, 3])
+    with pytest.raises(ValueError, match=r"heads \(7\) must lie within 0 … 2"):
+        read.weights_of(heads=7)
+    with pytest.raises(ValueError, match=r"heads \(0\) were asked for, but this attention has one"):
+        Attention(Dot())(*inputs(2)).weights_of(heads=0)
+    with pytest.raises(ValueError, match=r"row \(2\) is not in a batch of \(2, 3\)"):
+        read.of_row(2)
+
+
+def test_a_bias_needs_an_inner_product():
+    with pytest.raises(ValueError, match=r"bias \(Bias\) needs a score that is an inner product"):
+        Attention(Additive(5, 5, 7))(*inputs(2, 3), bias=ALiBi(3)(3, 7))
+
+
+@pytest.mark.parametrize(
+    "leading, heads, rows, keys",
+    [((2, 3), 2, 3, 7), ((2,), 2, 3, 7), ((), 1, 3, 7), ((2, 3), 3, 2, 7), ((2, 3), 3, 3, 5)],
+)
+def test_a_bias_must_be_made_for_these_heads_queries_and_keys(leading, heads, rows, keys):
+    with pytest.raises(ValueError, match="bias"):
+        Attention(Dot())(*inputs(*leading), bias=ALiBi(heads)(rows, keys))
+
+
+def test_given_weights_may_change_and_the_look_stays():
+    weigh = Given(torch.rand(3, 7))
+    read = Attention(Dot(), weigh)(*inputs(2))
+    before = read.weights.clone()
+    weigh.weights.add_(1.0)
+    assert torch.equal(read.weights, before)

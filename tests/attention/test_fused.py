@@ -1,0 +1,148 @@
+"""The fused path: one context and one gradient, whole, by rows, and padded for the kernel."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from regard.attention import (
+    ALiBi,
+    Causal,
+    Packed,
+    Padding,
+    Prefix,
+    RelativeBias,
+    StrictlyCausal,
+    Window,
+    fused,
+)
+from regard.attention.comparisons import InnerProduct
+from regard.attention.fused import fused_context
+from regard.attention.masks import as_mask, fit
+
+MASKS = {
+    "no mask": lambda rows, keys: None,
+    "causal": lambda rows, keys: Causal(),
+    "strictly causal": lambda rows, keys: StrictlyCausal(),
+    "window": lambda rows, keys: Window(2, 1),
+    "padding": lambda rows, keys: Padding(torch.tensor([0, keys])),
+    "window and padding": lambda rows, keys: Window(1) & Padding(torch.tensor([3, keys])),
+    "prefix": lambda rows, keys: Causal() | Prefix(torch.tensor([2, 0])),
+    "packed": lambda rows, keys: Packed(torch.arange(2 * keys).view(2, keys) // 3),
+    "tensor": lambda rows, keys: as_mask(torch.rand(2, rows, keys) > 0.5),
+}
+LEADING = {"one head": (2,), "three heads": (2, 3), "five axes": (2, 3, 2)}
+
+
+def leaf(*shape):
+    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+
+def plain(queries, keys, values, scale, visible, bias):
+    scores = queries @ keys.mT * scale
+    if bias is not None:
+        scores = scores + bias
+    if visible is not None:
+        scores = scores.masked_fill(~visible, -torch.inf)
+    return scores.softmax(dim=-1).nan_to_num(0.0) @ values
+
+
+def both(queries, keys, values, mask, bias=None, scale=0.7, sharpness=1.3):
+    """The fused context beside the plain one, and the gradients of each."""
+    rows, columns = queries.shape[-2], keys.shape[-2]
+    ours = fused_context(InnerProduct(queries, keys, scale, bias), values, mask, sharpness)
+    visible = None if mask is None else fit(mask.dense(rows, columns), queries.dim())
+    added = None if bias is None else bias.table() * sharpness
+    theirs = plain(queries, keys, values, scale * sharpness, visible, added)
+    upstream = torch.randn_like(theirs)
+    inputs = [queries, keys, values]
+    if bias is not None and bias.by_distance.requires_grad:
+        inputs.append(bias.by_distance)
+    return [
+        (out, *torch.autograd.grad(out, inputs, upstream, retain_graph=True))
+        for out in (ours, theirs)
+    ]
+
+
+def agree(pair):
+    for told, true in zip(*pair, strict=True):
+        assert_close(told, true)
+
+
+@pytest.mark.parametrize("rows, keys", [(7, 7), (3, 7), (1, 7)])
+@pytest.mark.parametrize("written", [1 << 22, 50, 1], ids=["whole", "some rows", "row by row"])
+@pytest.mark.parametrize("leading", LEADING)
+@pytest.mark.parametrize("name", MASKS)
+def test_every_mask_gives_the_plain_context_and_gradients(
+    name, leading, written, rows, keys, monkeypatch
+):
+    monkeypatch.setattr(fused, "WRITTEN", written)
+    lead = LEADING[leading]
+    agree(
+        both(
+            leaf(*lead, rows, 5),
+            leaf(*lead, keys, 5),
+            leaf(*lead, keys, 5),
+            MASKS[name](rows, keys),
+        )
+    )
+
+
+@pytest.mark.parametrize("written", [1 << 22, 50, 1], ids=["whole", "some rows", "row by row"])
+@pytest.mark.parametrize("make", [ALiBi, RelativeBias])
+@pytest.mark.parametrize("name", MASKS)
+def test_every_mask_beside_a_bias_gives_the_plain_context_and_gradients(
+    name, make, written, monkeypatch
+):
+    monkeypatch.setattr(fused, "WRITTEN", written)
+    bias = make(3).double()(5, 7)
+    mask = MASKS[name](5, 7)
+    agree(both(leaf(2, 3, 5, 11), leaf(2, 3, 7, 11), leaf(2, 3, 7, 11), mask, bias))
+
+
+@pytest.mark.parametrize("size, value", [(3, 11), (11, 3), (1, 2), (2, 1)])
+@pytest.mark.parametrize("leading", LEADING)
+def test_values_need_not_be_as_wide_as_keys(leading, size, value):
+    lead = LEADING[leading]
+    agree(both(leaf(*lead, 5, size), leaf(*lead, 5, size), leaf(*lead, 5, value), Causal()))
+
+
+@pytest.mark.parametrize("rows, keys", [(7, 3), (5, 1), (5, 0), (0, 5)])
+@pytest.mark.parametrize("written", [1 << 22, 1], ids=["whole", "row by row"])
+@pytest.mark.parametrize("name", ["no mask", "causal", "strictly causal", "window", "padding"])
+def test_more_queries_than_keys_and_empty_axes_read_what_the_formula_reads(
+    name, written, rows, keys, monkeypatch
+):
+    monkeypatch.setattr(fused, "WRITTEN", written)
+    for lead in LEADING.values():
+        mask = MASKS[name](rows, keys)
+        agree(both(leaf(*lead, rows, 5), leaf(*lead, keys, 5), leaf(*lead, keys, 3), mask))
+
+
+def test_a_block_of_rows_reads_only_the_keys_in_its_span(monkeypatch):
+    monkeypatch.setattr(fused, "WRITTEN", 1)
+    seen = []
+    kernel = fused._kernel
+
+    def noting(queries, keys, *rest, **words):
+        seen.append(keys.shape[-2])
+        return kernel(queries, keys, *rest, **words)
+
+    monkeypatch.setattr(fused, "_kernel", noting)
+    with torch.no_grad():
+        both_masks = Window(2) & Padding(torch.tensor([11]))
+        fused_context(
+            InnerProduct(torch.randn(1, 11, 5), torch.randn(1, 11, 5)),
+            torch.randn(1, 11, 5),
+            both_masks,
+            1.0,
+        )
+    assert seen == [1, 2] + [3] * 9
+
+
+@pytest.mark.parametrize("written", [1 << 22, 1], ids=["whole", "row by row"])
+def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(written, monkeypatch):
+    monkeypatch.setattr(fused, "WRITTEN", written)
+    with torch.no_grad():
+        queries, keys, values = leaf(2, 5, 3), leaf(2, 5, 3), leaf(2, 5, 3)
+        context = fused_context(InnerProduct(queries, keys), values, Window(1), 1.0)
+    assert not context.requires_grad

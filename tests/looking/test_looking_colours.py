@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from regard.looking.colours import Scale, luminance, parsed, sequential
+
+
+def oklab_lightness(colours):
+    """From sRGB to OKLab's L, by the matrices Ottosson (2020) gives for this way round."""
+    shares = colours / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    to_cones = np.array(
+        [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ]
+    )
+    cones = np.cbrt(linear @ to_cones.T)
+    return cones @ np.array([0.2104542553, 0.7936177850, -0.0040720468])
+
+
+def test_equal_steps_of_weight_are_equal_steps_of_lightness():
+    lightness = oklab_lightness(sequential()[::25].astype(float))
+    steps = np.diff(lightness)
+    assert steps == pytest.approx(np.full(len(steps), steps.mean()), abs=0.004)
+    assert lightness[0] > 0.97
+    assert lightness[-1] < 0.35
+
+
+def test_the_palette_stays_blue_all_the_way():
+    red, green, blue = sequential()[20:].astype(int).T
+    assert (blue > green).all()
+    assert (green > red).all()
+
+
+def test_zero_is_the_lightest_colour_and_the_largest_weight_the_deepest():
+    scale = Scale.over([np.array([0.0, 0.2, 0.8])])
+    assert (scale.low, scale.high) == (0.0, 0.8)
+    assert scale.rgb(0.0) == tuple(sequential()[0])
+    assert scale.rgb(0.8) == tuple(sequential()[-1])
+
+
+def test_negative_numbers_turn_the_scale_round_zero():
+    scale = Scale.over([np.array([-0.5, 0.2])])
+    assert (scale.low, scale.high) == (-0.5, 0.5)
+    red, _, blue = scale.rgb(-0.5)
+    assert red > blue
+    red, _, blue = scale.rgb(0.5)
+    assert blue > red
+    assert scale.rgb(0.0) == Scale(0.0, 1.0).rgb(0.0)
+
+
+def test_a_map_of_zeros_and_an_empty_one_have_a_scale_too():
+    assert Scale.over([np.zeros(3)]) == Scale.over([np.zeros(0)]) == Scale(0.0, 1.0)
+
+
+def test_numbers_on_cells_can_be_read_on_every_shade():
+    """A contrast of 4 at least; the guidelines ask 3 of large text and 4.5 of small."""
+    scale = Scale(0.0, 1.0)
+    for value in np.linspace(0, 1, 60):
+        lights = sorted(
+            [luminance(parsed(scale.ink(value))), luminance(parsed(scale.colour(value)))]
+        )
+        assert (lights[1] + 0.05) / (lights[0] + 0.05) > 4

@@ -1,0 +1,146 @@
+import json
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from regard.attention import Label, Look
+from regard.looking import Looks
+
+
+@pytest.fixture
+def saved(small, tmp_path):
+    Looks([small]).save(tmp_path / "x.json")
+    return tmp_path / "x.json"
+
+
+def changed(path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return path
+
+
+def same(first, second):
+    masks = first.mask, second.mask
+    return (
+        first == second
+        and torch.equal(first.weights, second.weights)
+        and (masks == (None, None) or torch.equal(*masks))
+    )
+
+
+def test_what_is_loaded_is_exactly_what_was_saved(small, heads, hostile, persian, tmp_path):
+    image = Look.of_weights(
+        torch.rand(1, 2, 15) / 3,
+        kind="image",
+        queries=[Label("dog"), Label("", 7, 7)],
+        keys=[str(at) for at in range(15)],
+        grid=(3, 5),
+        steps=(4, 2),
+    )
+    looks = Looks([small, heads, hostile, persian, image])
+    looks.save(tmp_path / "x.json")
+    again = Looks.load(str(tmp_path / "x.json"))
+    assert len(again) == 5
+    assert all(same(*pair) for pair in zip(looks, again, strict=True))
+
+
+def test_looks_that_share_their_numbers_can_be_saved_together(small, tmp_path):
+    Looks([small, small]).save(tmp_path / "x.json")
+    again = Looks.load(tmp_path / "x.json")
+    assert same(again[0], small)
+    assert same(again[1], small)
+
+
+def test_the_weights_lie_beside_as_any_tool_can_read_them(saved, small):
+    record = json.loads(saved.read_text())
+    assert (record["format"], record["version"]) == ("regard-look", 1)
+    assert record["weights"]["file"] == "x.safetensors"
+    assert record["looks"][0]["keys"][1] == {"text": "y", "start": 2, "end": 3}
+    with safe_open(saved.with_suffix(".safetensors"), "pt") as file:
+        assert set(file.keys()) == {"0.weights", "0.mask"}
+        assert torch.equal(file.get_tensor("0.weights"), small.weights)
+
+
+def test_a_loaded_look_is_drawn_as_the_saved_one(saved, small, tmp_path):
+    Looks([small]).save(tmp_path / "first.svg")
+    Looks.load(saved).save(tmp_path / "second.svg")
+    assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
+
+
+def test_a_newer_file_is_refused_with_both_versions(saved):
+    with pytest.raises(ValueError, match=r"x\.json: version 2 is newer than 1"):
+        Looks.load(changed(saved, version=2))
+
+
+@pytest.mark.parametrize("content", ['{"format": "something"}', "[1, 2]", "{}", "null"])
+def test_a_foreign_file_is_refused(saved, content):
+    saved.write_text(content)
+    with pytest.raises(
+        ValueError, match=r'x\.json: not a saved look: it has no "format": "regard-'
+    ):
+        Looks.load(saved)
+
+
+def test_what_is_not_json_is_refused(saved):
+    saved.write_bytes(b"\x89PNG\xff")
+    with pytest.raises(ValueError, match=r"x\.json: not JSON"):
+        Looks.load(saved)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"nothing\.json: .*No such file"):
+        Looks.load(tmp_path / "nothing.json")
+
+
+def test_missing_weights_are_named(saved):
+    saved.with_suffix(".safetensors").unlink()
+    with pytest.raises(ValueError, match=r"x\.json: .*No such file.*x\.safetensors"):
+        Looks.load(saved)
+
+
+def test_weights_of_another_look_are_noticed(saved, heads, tmp_path):
+    Looks([heads]).save(tmp_path / "y.json")
+    (tmp_path / "y.safetensors").replace(tmp_path / "x.safetensors")
+    with pytest.raises(ValueError, match=r"x\.safetensors is not the file it was saved with"):
+        Looks.load(saved)
+
+
+@pytest.mark.parametrize("name", ["../x.safetensors", "/etc/passwd", "", ".."])
+def test_a_record_cannot_reach_out_of_its_folder(saved, name):
+    weights = {"file": name, "sha256": "0"}
+    with pytest.raises(ValueError, match=r"must be the name of a file beside it"):
+        Looks.load(changed(saved, weights=weights))
+
+
+def test_a_damaged_record_is_refused_with_the_place(saved):
+    looks = json.loads(saved.read_text())["looks"]
+    del looks[0]["keys"][1]["text"]
+    with pytest.raises(ValueError, match=r"x\.json: looks\.0\.keys\.1\.text: Field required"):
+        Looks.load(changed(saved, looks=looks))
+
+
+def test_a_key_nobody_knows_is_refused_rather_than_lost(saved):
+    with pytest.raises(ValueError, match=r"x\.json: colour: Extra inputs are not permitted"):
+        Looks.load(changed(saved, colour="blue"))
+
+
+def test_labels_that_do_not_fit_the_weights_are_refused(saved):
+    looks = json.loads(saved.read_text())["looks"]
+    looks[0]["keys"].pop()
+    with pytest.raises(
+        ValueError, match=r"looks\.0: its weights are of shape \(1, 2, 3\), and 1 head"
+    ):
+        Looks.load(changed(saved, looks=looks))
+
+
+def test_more_looks_than_weights_are_refused(saved):
+    looks = json.loads(saved.read_text())["looks"]
+    with pytest.raises(ValueError, match=r"looks\.1: its weights are missing"):
+        Looks.load(changed(saved, looks=looks * 2))
+
+
+def test_a_kind_nobody_knows_is_refused(saved):
+    looks = json.loads(saved.read_text())["looks"]
+    looks[0]["kind"] = "sideways"
+    with pytest.raises(ValueError, match=r"x\.json: .*'sideways'"):
+        Looks.load(changed(saved, looks=looks))
