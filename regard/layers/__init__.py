@@ -1,9 +1,10 @@
 """Layers: a tensor in, a tensor out, and no paper's name.
 
 Recurrent networks whose gates can be watched, embeddings, the feed-forward network, layer norm, the
-residual connection, dropout, and a probe of how far a gradient reaches back in time.
+residual connection, dropout, positions (which live with attention), and a probe of how far a gradient reaches back in time.
 """
 
+from regard.attention import ALiBi, LearnedPositions, RelativeBias, Rotary, Sinusoidal
 from regard.layers.cells import Cell, GRUCell, LSTMCell, RNNCell
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding
@@ -15,6 +16,7 @@ from regard.layers.recurrent import Recurrent
 from regard.layers.state import RecurrentState
 
 __all__ = [
+    "ALiBi",
     "Cell",
     "Dropout",
     "Embedding",
@@ -25,11 +27,15 @@ __all__ = [
     "LSTMCell",
     "LSTMGates",
     "LayerNorm",
+    "LearnedPositions",
     "RNNCell",
     "RNNGates",
     "Recurrent",
     "RecurrentState",
+    "RelativeBias",
     "Residual",
+    "Rotary",
+    "Sinusoidal",
     "gradient_flow",
     "watch_gates",
 ]

@@ -21,6 +21,7 @@ class Cell(Gated):
     """
 
     blocks: ClassVar[int]  # how many (hidden, ·) blocks a weight stacks: one a gate or candidate
+    has_cell: ClassVar[bool] = False
     # What to add to the sum under each block so that the state stays as it was, for `fused.held`.
     holding: ClassVar[tuple[float, ...] | None] = None
 
@@ -47,7 +48,8 @@ class Cell(Gated):
 
     def start(self, batch_size: int) -> RecurrentState:
         """The state before the first word: zeros (batch, hidden)."""
-        return RecurrentState(self.weight_hh.new_zeros(batch_size, self.hidden_size))
+        zeros = self.weight_hh.new_zeros(batch_size, self.hidden_size)
+        return RecurrentState(zeros, zeros if self.has_cell else None)
 
     def forward(
         self, inputs: Tensor, state: RecurrentState | None = None
@@ -57,7 +59,7 @@ class Cell(Gated):
                 f"inputs {tuple(inputs.shape)} must be (batch, input_size {self.input_size})"
             )
         state = self.start(len(inputs)) if state is None else state
-        check(state, self.start(0), (len(inputs), self.hidden_size))
+        check(state, (len(inputs), self.hidden_size), cell=self.has_cell)
         gates = self.equations(inputs, state)
         self.tell(Gates((((gates,),),)))
         return gates.hidden, gates.state
@@ -110,11 +112,8 @@ class LSTMCell(Cell):
     """
 
     blocks = 4
+    has_cell = True
     holding = (-1.0, 1.0, 0.0, 0.0)  # input shut, forget kept
-
-    def start(self, batch_size: int) -> RecurrentState:
-        zeros = self.weight_hh.new_zeros(batch_size, self.hidden_size)
-        return RecurrentState(zeros, zeros)
 
     def equations(self, inputs: Tensor, state: RecurrentState) -> LSTMGates:
         assert state.cell is not None

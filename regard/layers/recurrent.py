@@ -157,7 +157,8 @@ class Recurrent(Gated):
         if lengths is not None:
             check_lengths(lengths, batch, time)
         if state is not None:
-            check(state, self.start(0), (len(self.cells), batch, self.hidden_size))
+            shape = (self.layers * self.directions, batch, self.hidden_size)
+            check(state, shape, cell=self.kind == "lstm")
 
     def extra_repr(self) -> str:
         return f"{self.kind!r}, {self.input_size}, {self.hidden_size}, layers={self.layers}"

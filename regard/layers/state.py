@@ -49,11 +49,11 @@ def choose(rows: Tensor, state: RecurrentState, other: RecurrentState) -> Recurr
     return _together(lambda parts: torch.where(rows[:, None], parts[0], parts[1]), [state, other])
 
 
-def check(state: RecurrentState, like: RecurrentState, shape: tuple[int, ...]) -> None:
-    """Refuse a state that has not the parts of `like`, or whose parts are not of `shape`."""
-    for name, part, wanted in zip(state._fields, state, like, strict=True):
-        if (part is None) != (wanted is None):
-            raise ValueError(f"state.{name} must {'be None' if wanted is None else 'be given'}")
+def check(state: RecurrentState, shape: tuple[int, ...], *, cell: bool) -> None:
+    """Refuse a state whose parts are not of `shape`, or that lacks a cell or has one too many."""
+    if (state.cell is not None) != cell:
+        raise ValueError(f"state.cell must {'be given' if cell else 'be None'}")
+    for name, part in zip(state._fields, state, strict=True):
         if part is not None and part.shape != shape:
             raise ValueError(f"state.{name} {tuple(part.shape)} must be {shape}")
 
