@@ -1,0 +1,1 @@
+"""Corpora, images, episodes and generators become batches with masks."""

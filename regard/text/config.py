@@ -1,0 +1,43 @@
+"""The [text] section of a recipe: how strings become tokens."""
+
+import difflib
+from dataclasses import dataclass
+
+from .specials import check
+
+WHOLE = ("word", "character")  # their vocabulary is what they saw
+PIECES = ("bpe", "byte-bpe", "wordpiece", "unigram")  # theirs is as large as one asks
+KINDS = WHOLE + PIECES
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextConfig:
+    """Which pieces a text is cut into, and how many different ones there are.
+
+    `vocabulary_size` counts the specials too; None keeps every type seen, for words and characters.
+    `minimum_count` is what a word, a character or a merged piece must reach to be kept.
+    `specials` None leaves them to the task.
+    """
+
+    kind: str = "word"
+    vocabulary_size: int | None = None
+    minimum_count: int = 1
+    lowercase: bool = False
+    specials: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            near = difflib.get_close_matches(self.kind, KINDS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"kind ({self.kind!r}) must be one of {', '.join(KINDS)}{hint}")
+        if self.vocabulary_size is None and self.kind in PIECES:
+            raise ValueError(
+                f"vocabulary_size (None) must be given for kind {self.kind!r}: "
+                "it decides how far pieces are merged"
+            )
+        if self.vocabulary_size is not None and self.vocabulary_size < 1:
+            raise ValueError(f"vocabulary_size ({self.vocabulary_size}) must be 1 or more")
+        if self.minimum_count < 1:
+            raise ValueError(f"minimum_count ({self.minimum_count}) must be 1 or more")
+        if self.specials is not None:
+            check(self.specials)
