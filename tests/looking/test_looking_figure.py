@@ -53,6 +53,7 @@ def test_a_large_map_is_painted_with_the_same_colours_and_holes(large):
     x, y, _, _ = cells.rectangles[20, 150]
     hidden = picture[round(2 * y) : round(2 * y) + 60, round(2 * x) : round(2 * x) + 60]
     assert (hidden.max(axis=-1).astype(int) - hidden.min(axis=-1) < 16).all()
+    assert len({tuple(colour) for colour in hidden.reshape(-1, 3).tolist()}) > 2
 
 
 def test_cells_have_no_edges_which_would_close_the_gaps_in_a_pdf(small):

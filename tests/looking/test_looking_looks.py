@@ -124,6 +124,15 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(looks, tmp_path, mon
     assert [left.name for left in tmp_path.iterdir()] == [path.name]
 
 
+def test_whoever_has_the_old_file_open_keeps_reading_it(looks, tmp_path):
+    path = tmp_path / "look.svg"
+    path.write_text("old")
+    with path.open() as reader:
+        looks.save(path)
+        assert reader.read() == "old"
+    assert path.read_text().startswith("<svg")
+
+
 def test_a_saved_file_may_be_read_by_whoever_may_read_others(looks, tmp_path):
     (tmp_path / "other").write_text("")
     looks.save(tmp_path / "look.svg")

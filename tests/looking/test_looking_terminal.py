@@ -52,6 +52,12 @@ def test_zeros_are_blank_and_the_largest_weight_is_solid(heads):
     assert row == "c " + "  ".join(["        ██    "] * 3)
 
 
+def test_masked_cells_are_dots_in_small_multiples_too(heads):
+    rows = [line for line in printed(heads, 60) if line.lstrip().startswith("q")]
+    assert len(rows) == 5
+    assert all(row.count(" ·") == 3 for row in rows)
+
+
 @pytest.mark.parametrize("width", [20, 33, 47, 80, 131])
 @pytest.mark.parametrize("colour", [False, True])
 @pytest.mark.parametrize("name", ["small", "heads", "hostile", "persian", "large"])
