@@ -213,6 +213,13 @@ def _biased(comparison: Comparison, bias: Bias) -> InnerProduct:
             f"bias ({type(bias).__name__}) needs a score that is an inner product, "
             f"got {type(comparison).__name__}"
         )
+    heads, (queries, keys) = bias.by_distance.shape[0], comparison.sizes
+    there = comparison.queries.shape[-3] if comparison.axes >= 4 else None
+    if there != heads or len(bias.places) != queries or bias.keys != keys:
+        raise ValueError(
+            f"bias is for {heads} heads, {len(bias.places)} queries and {bias.keys} keys, but the "
+            f"scores have {there or 'no'} heads, {queries} queries and {keys} keys"
+        )
     return InnerProduct(comparison.queries, comparison.keys, comparison.scale, bias)
 
 
@@ -224,7 +231,10 @@ def chosen(name: str, selection: Selection | None, count: int, device: torch.dev
     try:
         return every[selection].reshape(-1)
     except (IndexError, TypeError):
-        raise ValueError(f"{name} ({selection!r}) must lie within 0 … {count - 1}") from None
+        reason = f"must lie within 0 … {count - 1}"
+        if not isinstance(selection, int | slice | list):
+            reason = "must be a number, a slice or a list of numbers"
+        raise ValueError(f"{name} ({selection!r}) {reason}") from None
 
 
 def _check_shapes(queries: Tensor, keys: Tensor, values: Tensor) -> None:

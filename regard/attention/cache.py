@@ -23,11 +23,7 @@ class KeyValueCache:
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add new positions; return everything so far."""
-        if self._keys is not None and keys.shape[:2] != self._keys.shape[:2]:
-            raise ValueError(
-                f"keys {tuple(keys.shape)} do not continue a cache of (batch, head) "
-                f"{tuple(self._keys.shape[:2])}"
-            )
+        self._check(keys, values)
         start, self.length = self.length, self.length + keys.shape[-2]
         self._keys = self._put(self._keys, start, keys)
         self._values = self._put(self._values, start, values)
@@ -43,11 +39,26 @@ class KeyValueCache:
             picked.length = self.length
         return picked
 
+    def _check(self, keys: Tensor, values: Tensor) -> None:
+        if keys.shape[:-1] != values.shape[:-1]:
+            raise ValueError(
+                f"values {tuple(values.shape)} do not continue a cache of keys "
+                f"{tuple(keys.shape)}: each key has its value"
+            )
+        for name, store, new in (("keys", self._keys, keys), ("values", self._values, values)):
+            if store is not None and _kind(store) != _kind(new):
+                raise ValueError(
+                    f"{name} {tuple(new.shape)} do not continue a cache of {tuple(store.shape)} "
+                    "(batch, head, position, size)"
+                )
+
     def _put(self, store: Tensor | None, start: int, new: Tensor) -> Tensor:
         if torch.is_grad_enabled():
             # Writing into a store would spoil what a backward pass has kept of it.
             return new if store is None else torch.cat([store[..., :start, :], new], dim=-2)
-        if store is None or store.shape[-2] < self.length:
+        # What was filled in inference mode may be read but not written outside of it.
+        outside = not torch.is_inference_mode_enabled()
+        if store is None or (outside and store.is_inference()) or store.shape[-2] < self.length:
             room = -(-self.length // BLOCK) * BLOCK
             grown = new.new_empty(*new.shape[:2], room, new.shape[-1])
             if store is not None:
@@ -55,3 +66,8 @@ class KeyValueCache:
             store = grown
         store[..., start : self.length, :] = new
         return store
+
+
+def _kind(tensor: Tensor) -> tuple[int, ...]:
+    """All but the number of positions."""
+    return (*tensor.shape[:-2], tensor.shape[-1])

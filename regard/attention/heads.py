@@ -52,7 +52,11 @@ class MultiHead(nn.Module):
                 "each group shares one"
             )
         widths = [n * self.head_size for n in (heads, self.key_value_heads, self.key_value_heads)]
-        sizes = [model_size, key_size or model_size, value_size or key_size or model_size]
+        key_size = model_size if key_size is None else key_size
+        sizes = [model_size, key_size, key_size if value_size is None else value_size]
+        for name, size in zip(("model_size", "key_size", "value_size"), sizes, strict=True):
+            if size < 1:
+                raise ValueError(f"{name} ({size}) must be 1 or more")
         alike = sizes[0] == sizes[1] == sizes[2]
         self.projection = (Packed if alike else Separate)(sizes, widths, bias)
         self.heart = Attention(ScaledDot() if score is None else score, weigh, dropout)
@@ -159,6 +163,8 @@ def _head_size(model_size: int, heads: int, head_size: int | None) -> int:
     if heads < 1:
         raise ValueError(f"heads ({heads}) must be 1 or more")
     if head_size is not None:
+        if head_size < 1:
+            raise ValueError(f"head_size ({head_size}) must be 1 or more")
         return head_size
     if model_size % heads:
         raise ValueError(

@@ -80,7 +80,7 @@ class Look:
             raise ValueError(
                 f"weights {tuple(weights.shape)} must be (query, key) or (head, query, key)"
             )
-        table = weights.detach().to("cpu", torch.float32)
+        table = weights.detach().to("cpu", torch.float32, copy=True)
         table = table if table.dim() == 3 else table.unsqueeze(0)
         if tuple(table.shape[1:]) != (len(queries), len(keys)):
             raise ValueError(

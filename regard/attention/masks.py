@@ -123,7 +123,7 @@ class _ByLength(Mask):
         if lengths.numel() and int(lengths.min()) < 0:
             raise ValueError(f"lengths ({lengths.tolist()}) must be 0 or more")
         # A copy, since whoever looks later must find the lengths of the moment of looking.
-        self.lengths = lengths.clone()
+        self.lengths = lengths.to(torch.int64, copy=True)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.lengths.tolist()})"
@@ -169,7 +169,7 @@ class Packed(Mask):
                 f"documents ({_described(documents)}) must be a tensor of whole numbers "
                 "(batch, key): the number of the document each key belongs to"
             )
-        self.documents = documents.clone()
+        self.documents = documents.to(torch.int64, copy=True)
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
         own = self.documents[:, rows + (keys - queries)]  # (batch, rows)

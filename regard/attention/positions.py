@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 
-def sinusoids(positions: Tensor, size: int) -> Tensor:
+def sinusoids(positions: Tensor, size: int, dtype: torch.dtype | None = None) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/size)),  PE(pos, 2i + 1) = cos(pos / 10000^(2i/size))
 
     Like the digits of a counter: the first pair of dimensions turns fastest, the last slowest.
@@ -24,7 +24,7 @@ def sinusoids(positions: Tensor, size: int) -> Tensor:
     even = torch.arange(0, size, 2, device=positions.device, dtype=torch.float64)
     angles = positions.to(torch.float64).unsqueeze(-1) * 10000.0 ** (-even / size)
     table = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (position, size / 2, 2)
-    return table.flatten(-2)[..., :size].to(torch.get_default_dtype())
+    return table.flatten(-2)[..., :size].to(dtype or torch.get_default_dtype())
 
 
 class Sinusoidal(nn.Module):
@@ -40,15 +40,17 @@ class Sinusoidal(nn.Module):
         if model_size < 1:
             raise ValueError(f"model_size ({model_size}) must be 1 or more")
         self.model_size = model_size
-        self.register_buffer("table", sinusoids(torch.arange(0), model_size), persistent=False)
+        empty = sinusoids(torch.arange(0), model_size)
+        self.register_buffer("table", empty, persistent=False)
 
     def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
         """vectors (batch, position, size), the first of them standing at `start`."""
-        end = start + vectors.shape[-2]
-        if self.table.shape[0] < end:
+        end = _end_of(vectors, start, self.model_size)
+        stale = self.table.dtype != vectors.dtype or self.table.device != vectors.device
+        if stale or self.table.shape[0] < end:
             places = torch.arange(max(end, 2 * self.table.shape[0]), device=vectors.device)
-            self.table = sinusoids(places, self.model_size)
-        return vectors + self.table[start:end].to(vectors)
+            self.table = sinusoids(places, self.model_size, vectors.dtype)
+        return vectors + self.table[start:end]
 
 
 class LearnedPositions(nn.Module):
@@ -63,13 +65,22 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
-        end = start + vectors.shape[-2]
+        end = _end_of(vectors, start, self.table.shape[1])
         if end > self.table.shape[0]:
             raise ValueError(
                 f"positions {start} … {end - 1} were asked for, but this model knows "
                 f"{self.table.shape[0]} (longest)"
             )
         return vectors + self.table[start:end]
+
+
+def _end_of(vectors: Tensor, start: int, size: int) -> int:
+    """One past the position of the last vector."""
+    if vectors.dim() < 2 or vectors.shape[-1] != size:
+        raise ValueError(f"vectors {tuple(vectors.shape)} must be (…, position, {size})")
+    if start < 0:
+        raise ValueError(f"start ({start}) must be 0 or more")
+    return start + vectors.shape[-2]
 
 
 class Rotary(nn.Module):

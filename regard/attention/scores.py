@@ -130,6 +130,8 @@ class Additive(Score):
 
     def __init__(self, query_size: int, key_size: int, hidden_size: int, bias: bool = False):
         super().__init__()
+        if hidden_size < 1:
+            raise ValueError(f"hidden_size ({hidden_size}) must be 1 or more")
         self.query = nn.Linear(query_size, hidden_size, bias=bias)
         self.key = nn.Linear(key_size, hidden_size, bias=False)
         self.direction = nn.Parameter(torch.empty(hidden_size))

@@ -128,7 +128,8 @@ class Given(Weighing):
         self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
     ) -> tuple[Tensor, Any]:
         try:
-            weights = self.weights.to(scores).expand_as(scores)
+            # A copy, since what was read with these weights must not change with them.
+            weights = self.weights.to(scores, copy=True).expand_as(scores)
         except RuntimeError:
             raise ValueError(
                 f"Given weights {tuple(self.weights.shape)} do not fit the scores "
@@ -204,8 +205,9 @@ class LocalMonotonic(Weighing):
     ) -> tuple[Tensor, int]:
         step = 0 if carried is None else int(carried)
         centres = torch.arange(step, step + scores.shape[-2], device=scores.device)
-        last = (visible_lengths(scores, mask) - 1).clamp(min=0)  # (batch, …, query)
-        window = _window(torch.minimum(centres, last), self.reach, scores)
+        first, count = visible_span(scores, mask)  # (batch, …, query)
+        places = first + torch.minimum(centres, (count - 1).clamp(min=0))
+        window = _window(places, self.reach, scores)
         return masked_softmax(scores, window if mask is None else window & mask), (
             step + scores.shape[-2]
         )
@@ -240,7 +242,8 @@ class LocalPredictive(Weighing):
     def forward(
         self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
     ) -> tuple[Tensor, Tensor]:
-        centres = self.centres(queries, visible_lengths(scores, mask))  # (batch, …, query)
+        first, count = visible_span(scores, mask)
+        centres = first + self.centres(queries, count)  # (batch, …, query)
         window = _window(centres, self.reach, scores)
         weights = masked_softmax(scores, window if mask is None else window & mask)
         away = _positions(scores) - centres.unsqueeze(-1)  # (batch, …, query, key)
@@ -248,11 +251,13 @@ class LocalPredictive(Weighing):
         return weights * (-away.square() / (2 * deviation**2)).exp(), centres
 
 
-def visible_lengths(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """How many keys each query may see, (batch, …, query)."""
-    if mask is None:
-        return torch.full(scores.shape[:-1], scores.shape[-1], device=scores.device)
-    return mask.expand_as(scores).sum(dim=-1)
+def visible_span(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The first key each query may see, and how many it may see; both (batch, …, query)."""
+    if mask is None or scores.shape[-1] == 0:
+        count = torch.full(scores.shape[:-1], scores.shape[-1], device=scores.device)
+        return torch.zeros_like(count), count
+    seen = mask.expand_as(scores)
+    return seen.int().argmax(dim=-1), seen.sum(dim=-1)
 
 
 def _positions(scores: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """Layers: a tensor in, a tensor out, and no paper's name.
 
 Recurrent networks whose gates can be watched, embeddings, the feed-forward network, layer norm, the
-residual connection, dropout, positions (which live with attention), and a probe of how far a gradient reaches back in time.
+residual connection, dropout, positions (which live with attention), and a probe of how far a
+gradient reaches back in time.
 """
 
 from regard.attention import ALiBi, LearnedPositions, RelativeBias, Rotary, Sinusoidal

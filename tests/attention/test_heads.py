@@ -263,8 +263,14 @@ REFUSED = {
         lambda: MultiHead(12, 6, key_value_heads=0),
         r"heads \(6\) must be a multiple of key_value_heads \(0\)",
     ),
-    "heads of some size": (lambda: MultiHead(12, 3, head_size=0), r"head_size \(0\)"),
-    "keys of some size": (lambda: MultiHead(12, 3, key_size=0), r"key_size \(0\)"),
+    "heads of some size": (
+        lambda: MultiHead(12, 3, head_size=0),
+        r"head_size \(0\) must be 1 or more",
+    ),
+    "keys of some size": (
+        lambda: MultiHead(12, 3, key_size=0),
+        r"model_size, key_size and value_size \[12, 0, 0\] must be 1 or more",
+    ),
     "rotary of that size": (
         lambda: MultiHead(12, 3, position=Rotary(6)),
         "position turns heads of size 6, these have 4",

@@ -44,12 +44,20 @@ def test_labels_keep_the_piece_of_text_they_stand_for():
     assert look.key_text[label.start : label.end] == "green"
 
 
-def test_weights_at_hand_are_copied_off_the_graph_in_single_precision():
+def test_weights_at_hand_are_taken_off_the_graph_in_single_precision():
     weights = torch.rand(3, 2, 5, dtype=torch.float64, requires_grad=True)
     look = Look.of_weights(weights, queries="ab", keys=WORDS)
     assert look.weights.dtype == torch.float32
     assert not look.weights.requires_grad
     assert look.heads == ("head 0", "head 1", "head 2")
+
+
+def test_a_look_does_not_change_with_the_weights_it_was_made_of():
+    weights = torch.rand(2, 5)
+    look = Look.of_weights(weights, queries="ab", keys=WORDS)
+    before = look.weights.clone()
+    weights.zero_()
+    assert torch.equal(look.weights, before)
 
 
 def test_a_part_of_a_look_is_that_part_of_the_whole():
@@ -90,6 +98,22 @@ def test_a_mask_that_is_alike_for_all_is_told_alike():
 
 def test_nothing_is_hidden_without_a_mask():
     assert Look.of(seen_by(), queries="abc", keys=WORDS).mask is None
+
+
+def test_a_look_without_a_batch_is_shown_as_it_is():
+    queries, keys = torch.randn(3, 7), torch.randn(5, 7)
+    read = Attention(Dot())(queries, keys, keys, Causal())
+    look = Look.of(read, queries="abc", keys=WORDS)
+    assert_close(look.weights, read.weights.unsqueeze(0))
+    assert_close(look.weights_of(rows=1), read.weights[None, 1:2])
+    assert look.mask.shape == (1, 3, 5)
+    assert_close(stitched([read, read])[0], torch.cat([read.weights, read.weights]))
+
+
+def test_more_leading_axes_than_heads_make_no_one_map():
+    read = Attention(Dot())(*(torch.randn(2, 2, 2, n, 7) for n in (3, 5, 5)))
+    with pytest.raises(ValueError, match="not 5 axes"):
+        Look.of(read, queries="abc", keys=WORDS)
 
 
 def test_weights_are_not_computed_before_somebody_asks(monkeypatch):
@@ -178,7 +202,7 @@ def test_a_row_beyond_the_batch_is_refused():
 
 def test_a_part_beyond_the_last_is_refused():
     look = of_weights()
-    with pytest.raises(ValueError, match=r"rows \(2\) must lie within 0 … 1"):
+    with pytest.raises(ValueError, match=r"rows \(2\) must be a number, .* within 0 … 1"):
         look.weights_of(rows=2)
-    with pytest.raises(ValueError, match=r"heads \(1\) must lie within 0 … 0"):
+    with pytest.raises(ValueError, match=r"heads \(1\) must be a number, .* within 0 … 0"):
         look.weights_of(heads=1)

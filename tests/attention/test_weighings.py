@@ -269,6 +269,25 @@ def test_local_monotonic_stays_at_the_end_of_a_shorter_source():
         assert_close(weights[0, t], torch.tensor(expected, dtype=torch.float64))
 
 
+def test_local_monotonic_counts_from_the_first_word_of_a_source_padded_on_the_left():
+    scores = vectors(1, 5, 11)
+    words = scores[..., 4:]
+    mask = torch.arange(11) >= 4
+    weights, _ = LocalMonotonic(reach=2)(scores, mask, None)
+    alone, _ = LocalMonotonic(reach=2)(words, None, None)
+    assert_close(weights[..., 4:], alone)
+    assert (weights[..., :4] == 0).all()
+
+
+def test_local_predictive_counts_from_the_first_word_of_a_source_padded_on_the_left():
+    weighing = LocalPredictive(3, reach=2).double()
+    scores, queries = vectors(1, 5, 11), vectors(1, 5, 3)
+    weights, centres = weighing(scores, torch.arange(11) >= 4, queries)
+    alone, places = weighing(scores[..., 4:], None, queries)
+    assert_close(weights[..., 4:], alone)
+    assert_close(centres, places + 4)
+
+
 def test_local_predictive_puts_a_bell_after_the_softmax():
     weighing = LocalPredictive(3, hidden_size=5, reach=2).double()
     scores, queries = vectors(2, 7, 11), 3 * vectors(2, 7, 3)
