@@ -1,0 +1,125 @@
+"""Names of numbers, English → German, French, Spanish, Persian, from 0 to 999,999,999.
+
+A small translation task with everything that makes translation hard: words change their order
+(twenty-one, ein·und·zwanzig), two become one (one thousand, mille), one becomes many (ninety,
+quatre-vingt-dix), some answer to nothing. Tokens are morphemes, and their links are gold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from random import Random
+
+from regard.data.number_names import Language, Morpheme, english, french, german, persian, spanish
+from regard.data.sequences import Example, Examples
+
+LANGUAGES: dict[str, Language] = {
+    "en": english,
+    "de": german,
+    "fr": french,
+    "es": spanish,
+    "fa": persian,
+}
+LARGEST = 999_999_999
+DIGITS = len(str(LARGEST))
+
+
+@dataclass(frozen=True)
+class NumberExample(Example):
+    """A number in English and in another language."""
+
+    number: int
+    language: str
+
+    @property
+    def source_text(self) -> str:
+        return written(self.source, "en")
+
+    @property
+    def target_text(self) -> str:
+        return written(self.target, self.language)
+
+
+def morphemes(number: int, language: str) -> tuple[str, ...]:
+    """21, "de" → ein, und, zwanzig"""
+    return _texts(_name(number, language))
+
+
+def written(tokens: Sequence[str], language: str) -> str:
+    """ein, und, zwanzig → einundzwanzig; any tokens, so that a model's wrong answer shows too."""
+    joint = _language(language).joint
+    joined = (joint(left, right) + right for left, right in pairwise(tokens))
+    return "".join([*tokens[:1], *joined])
+
+
+def split_name(text: str, language: str) -> tuple[str, ...]:
+    """einundzwanzig → ein, und, zwanzig: the written name of a number taken apart again."""
+    rest = _pattern(language).sub(" ", text).replace(",", " ").replace("-", " ").split()
+    if rest:
+        raise ValueError(f"text ({text!r}) holds {rest[0]!r}, which is in no name of a number")
+    return tuple(_pattern(language).findall(text))
+
+
+def number_example(number: int, language: str) -> NumberExample:
+    """One number, English → language, with its gold alignment."""
+    source, target = _name(number, "en"), _name(number, language)
+    links = tuple(
+        (i, j)
+        for i, ours in enumerate(source)
+        for j, theirs in enumerate(target)
+        if ours.meanings & theirs.meanings
+    )
+    return NumberExample(_texts(source), _texts(target), links, number, language)
+
+
+def number_examples(
+    language: str, seed: int, split: str, *, digits: int = DIGITS
+) -> Examples[int, NumberExample]:
+    """Numbers of up to so many digits, every length alike, so that short ones are not rare."""
+    _language(language)
+    if not 1 <= digits <= DIGITS:
+        raise ValueError(f"digits ({digits}) must be 1 to {DIGITS}")
+
+    def draw(chance: Random) -> Iterator[int]:
+        # The length is drawn once: one in five of the numbers below ten belongs to valid, of others
+        # one in twenty, so that a length drawn anew with each number would mostly come out as 1.
+        length = chance.randint(1, digits)
+        while True:
+            yield chance.randrange(10 ** (length - 1) if length > 1 else 0, 10**length)
+
+    def make(number: int, _chance: Random) -> NumberExample:
+        return number_example(number, language)
+
+    return Examples(draw, make, seed, split)
+
+
+def _language(language: str) -> Language:
+    if language not in LANGUAGES:
+        raise ValueError(f"language ({language!r}) must be one of {tuple(LANGUAGES)}")
+    return LANGUAGES[language]
+
+
+def _name(number: int, language: str) -> list[Morpheme]:
+    spoken = _language(language)
+    if not 0 <= number <= LARGEST:
+        raise ValueError(f"number ({number}) must be 0 to {LARGEST:,}")
+    return spoken.name(number)
+
+
+def _texts(name: list[Morpheme]) -> tuple[str, ...]:
+    return tuple(morpheme.text for morpheme in name)
+
+
+@cache
+def _pattern(language: str) -> re.Pattern[str]:
+    """Any morpheme of the language, the longest that fits: dreizehn before drei."""
+    said = {
+        text
+        for value in (*range(1000), *range(1000, 1_000_000, 1000), 1_000_000, 2_000_000)
+        for text in morphemes(value, language)
+    }
+    return re.compile("|".join(sorted(said, key=len, reverse=True)))

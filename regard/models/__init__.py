@@ -1,0 +1,1 @@
+"""Models: one file a paper, from batch to logits."""
