@@ -48,7 +48,9 @@ class Sinusoidal(nn.Module):
         end = _end_of(vectors, start, self.model_size)
         stale = self.table.dtype != vectors.dtype or self.table.device != vectors.device
         if stale or self.table.shape[0] < end:
-            places = torch.arange(max(end, 2 * self.table.shape[0]), device=vectors.device)
+            held = self.table.shape[0]
+            grown = 2 * held if held < end else held
+            places = torch.arange(max(end, grown), device=vectors.device)
             self.table = sinusoids(places, self.model_size, vectors.dtype)
         return vectors + self.table[start:end]
 

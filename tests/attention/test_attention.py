@@ -337,9 +337,9 @@ def test_dropout_is_a_share_below_all(dropout):
 
 def test_rows_and_heads_beyond_the_last_are_refused():
     read = Attention(Dot())(*inputs(2, 3))
-    with pytest.raises(ValueError, match=r"rows \(\[1, 3\]\) must be a number, .* 0 … 2"):
+    with pytest.raises(ValueError, match=r"rows \(\[1, 3\]\) must lie within 0 … 2"):
         read.weights_of(rows=[1, 3])
-    with pytest.raises(ValueError, match=r"heads \(7\) must be a number, .* 0 … 2"):
+    with pytest.raises(ValueError, match=r"heads \(7\) must lie within 0 … 2"):
         read.weights_of(heads=7)
     with pytest.raises(ValueError, match=r"rows \(\(0, 1\)\) must be .* a list of numbers"):
         read.weights_of(rows=(0, 1))
@@ -359,7 +359,7 @@ def test_a_bias_needs_an_inner_product():
     [((2, 3), 2, 3, 7), ((2,), 2, 3, 7), ((), 1, 3, 7), ((2, 3), 3, 2, 7), ((2, 3), 3, 3, 5)],
 )
 def test_a_bias_must_be_made_for_these_heads_queries_and_keys(leading, heads, rows, keys):
-    message = f"bias is for {heads} heads, {rows} queries and {keys} keys; the scores have"
+    message = f"bias is for {heads} heads, {rows} queries and {keys} keys, but the scores have"
     with pytest.raises(ValueError, match=message):
         Attention(Dot())(*inputs(*leading), bias=ALiBi(heads)(rows, keys))
 

@@ -189,7 +189,7 @@ def test_what_does_not_continue_a_cache_is_refused_and_leaves_it_as_it_was(keys,
     first = torch.randn(2, 3, 1, 5), torch.randn(2, 3, 1, 7)
     with torch.set_grad_enabled(grad):
         kept.append(*first)
-        with pytest.raises(ValueError, match=r"(keys|values) \(.*(do not continue|must agree)"):
+        with pytest.raises(ValueError, match=r"(keys|values) \(.*\) do not continue a cache of"):
             kept.append(torch.randn(keys), torch.randn(values))
         assert kept.length == 1
         next_ = torch.randn(2, 3, 1, 5), torch.randn(2, 3, 1, 7)
