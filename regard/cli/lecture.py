@@ -18,7 +18,7 @@ import click
 )
 def lecture(name: str | None, as_json: bool, out: Path | None) -> None:
     """Play a worked example by NAME; without a name, list them all."""
-    from regard.lectures import NAMES, TITLES, play
+    from regard.lectures.catalog import LENGTHY, NAMES, TITLES, play
 
     if name is None:
         if as_json:
@@ -28,6 +28,8 @@ def lecture(name: str | None, as_json: bool, out: Path | None) -> None:
         for each in NAMES:
             click.echo(f"{each:<{width}}  {TITLES[each]}")
         return
+    if name in LENGTHY:
+        click.echo(f"{LENGTHY[name]} …", err=True)
     lesson = play(name)
     if as_json:
         click.echo(json.dumps(lesson.numbers, ensure_ascii=False))

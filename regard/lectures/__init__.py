@@ -9,6 +9,6 @@ lesson.looks                                  # and what there is to draw
 """
 
 from regard.lectures.catalog import NAMES, TITLES, play
-from regard.lectures.lesson import Curves, Lesson, Step
+from regard.lectures.lesson import Lesson, Step
 
-__all__ = ["NAMES", "TITLES", "Curves", "Lesson", "Step", "play"]
+__all__ = ["NAMES", "TITLES", "Lesson", "Step", "play"]

@@ -32,6 +32,9 @@ TITLES = {
 
 NAMES = tuple(TITLES)
 
+LENGTHY = {"any-b": "54 small networks are trained, which takes about a minute"}
+"""Lectures to wait for, and why."""
+
 
 def play(name: str, **options: Any) -> Lesson:
     """Work a lecture's example: `play("aaba").numbers["base_3"]["weights"]`.

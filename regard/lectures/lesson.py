@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the list of lectures must not wait for torch
     from regard.attention import Look
+    from regard.looking import Curves
 
 BACKPACKS = "Lecture on Backpack models and attention"
 SEQUENCES = "Lecture on neural sequence modelling"
@@ -26,26 +27,6 @@ class Step:
 
 def step(text: str, *lines: str) -> Step:
     return Step(text, lines)
-
-
-@dataclass(frozen=True)
-class Curves:
-    """A line chart: one x axis, and a named series of y values for each line."""
-
-    title: str
-    x_label: str
-    y_label: str
-    x: tuple[float, ...]
-    series: dict[str, tuple[float, ...]]
-    log: bool = False  # whether the y axis is logarithmic
-
-    def __post_init__(self) -> None:
-        for name, values in self.series.items():
-            if len(values) != len(self.x):
-                raise ValueError(
-                    f"series {name!r} has {len(values)} values for {len(self.x)} places on the "
-                    "x axis"
-                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +49,11 @@ class Lesson:
     listing: str | None = None  # the drawing as text
 
     def text(self) -> str:
-        """Title, steps, listing and slip as lines of text."""
+        """Title, steps and slip as lines of text."""
         lines = [self.title, self.source, ""]
         for number, step in enumerate(self.steps, start=1):
             lines += _wrapped(f"{number:>2}. {step.text}")
             lines += [f"      {line}" for line in step.lines]
-        if self.listing is not None:
-            lines += ["", *self.listing.splitlines()]
         if self.slip is not None:
             lines += ["", *_wrapped(f"A slip: {self.slip}")]
         return "\n".join(lines)

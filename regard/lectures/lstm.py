@@ -14,8 +14,9 @@ from torch import Tensor
 from regard.layers import Gates, LSTMCell, RecurrentState, watch_gates
 from regard.lectures.catalog import TITLES
 from regard.lectures.figures import decimals, exact, plain, table
-from regard.lectures.lesson import SEQUENCES, Curves, Lesson, step
+from regard.lectures.lesson import SEQUENCES, Lesson, step
 from regard.lectures.workshop import workshop
+from regard.looking import Curves
 
 CELL = exact([[0.5, -1.0, 2.0]])
 WORDS, SEED = 100, 9

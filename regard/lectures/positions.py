@@ -14,9 +14,10 @@ from torch import Tensor
 from regard.attention import Sinusoidal, sinusoids
 from regard.lectures.catalog import TITLES
 from regard.lectures.figures import decimal, plain, table
-from regard.lectures.lesson import MODELS, SEQUENCES, Curves, Lesson, step
+from regard.lectures.lesson import MODELS, SEQUENCES, Lesson, step
+from regard.looking import Curves
 
-SIZE, SHOWN, DRAWN = 4, 8, 101
+SIZE, SHOWN, DRAWN = 4, 8, 21
 WAVES = ("sin pos", "cos pos", "sin(pos/100)", "cos(pos/100)")
 WRITTEN = ("sin pos", "cos(pos/10)", "sin(pos/100)", "cos(pos/1000)")
 
@@ -76,7 +77,7 @@ def lesson() -> Lesson:
         ),
         curves=(
             Curves(
-                title="Four dimensions over a hundred positions",
+                title="Four dimensions over twenty positions",
                 x_label="position",
                 y_label="encoding",
                 x=tuple(float(position) for position in range(DRAWN)),

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from regard.layers import FeedForward, Residual
 from regard.lectures.catalog import TITLES
 from regard.lectures.figures import decimals, exact, plain
-from regard.lectures.lesson import SEQUENCES, Curves, Lesson, step
+from regard.lectures.lesson import SEQUENCES, Lesson, step
 from regard.lectures.workshop import workshop
+from regard.looking import Curves
 
 SIZE, SHALLOW, DEEP, SEED = 8, 2, 50, 14
 X = exact([[1.0, -2.0, 3.0, 0.5, -1.0, 0.0, 2.0, -0.5]])

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from regard.layers import Recurrent, gradient_flow
 from regard.lectures.catalog import TITLES
 from regard.lectures.figures import exact, plain, table
-from regard.lectures.lesson import SELF_ATTENTION, Curves, Lesson, step
+from regard.lectures.lesson import SELF_ATTENTION, Lesson, step
+from regard.looking import Curves
 
 NORMS = (0.9, 1.0, 1.1)
 STEPS = 100

@@ -124,7 +124,7 @@ def lesson() -> Lesson:
                 torch.cat([r.weights for pair in zip(*reads.values(), strict=True) for r in pair]),
                 path="PERSONS",
                 kind="memory",
-                queries=[*reads, *(f"softly {clause}" for clause in reads)],
+                queries=["=", "LIKE", "= mistyped", "softly =", "softly LIKE", "softly mistyped"],
                 keys=[person[0] for person in PERSONS],
             ),
         ),

@@ -39,7 +39,8 @@ def one_by_one(model: Translator) -> tuple[Tensor, list[str]]:
     source, lengths = model.source.encode([SOURCE])
     memory, seen = model.read(source, lengths), Padding(lengths)
     word, cache = torch.tensor([[model.target.ids[START]]]), KeyValueCache()
-    logits, words = [], []
+    logits: list[Tensor] = []
+    words: list[str] = []
     while END not in words and len(words) < LONGEST:
         logits.append(model.say(word, memory, seen, cache)[:, -1])  # (1, vocabulary)
         word = logits[-1].argmax(dim=-1, keepdim=True)  # fed back at the next step

@@ -10,10 +10,11 @@ from click.testing import CliRunner
 from regard.cli import main
 from regard.lectures import NAMES
 
-LECTURES = (
-    "aaba any-b trick-was-sick backprop soft-database sql apple positions lstm layer-norm alignment "
-    "coreference rnn-memory residual teacher-forcing order"
-).split()
+LECTURES = [
+    *("aaba", "any-b", "trick-was-sick", "backprop", "soft-database", "sql", "apple", "positions"),
+    *("lstm", "layer-norm", "alignment", "coreference", "rnn-memory", "residual"),
+    *("teacher-forcing", "order"),
+]
 
 
 def typed(*words: str) -> tuple[int, str]:

@@ -1,0 +1,108 @@
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from regard.attention import Look
+from regard.lectures import NAMES, TITLES, play
+from regard.lectures.catalog import LESSONS
+from regard.looking import Curves
+
+IN_ORDER = (
+    "aaba any-b trick-was-sick backprop soft-database sql apple positions lstm layer-norm "
+    "alignment coreference rnn-memory residual teacher-forcing order"
+)
+WITH_A_SLIP = {
+    "any-b": "last position",
+    "trick-was-sick": "formula (5)",
+    "soft-database": "between keys and values",
+    "positions": "10000^(i/d)",
+    "lstm": "h = o ⊙ c;",
+    "layer-norm": "variance",
+    "teacher-forcing": "padding of the target",
+}
+
+
+def test_there_are_sixteen_lectures_in_their_order():
+    assert " ".join(NAMES) == IN_ORDER
+    assert tuple(TITLES) == tuple(LESSONS) == NAMES
+
+
+def test_every_title_is_one_line():
+    assert all(title and "\n" not in title and len(title) < 72 for title in TITLES.values())
+
+
+def test_the_list_of_lectures_does_not_wait_for_torch():
+    script = "import sys; from regard.lectures import TITLES; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_an_unknown_lecture_is_refused_with_the_nearest_name():
+    with pytest.raises(ValueError, match=r"no lecture is named 'abba'; the nearest is 'aaba'"):
+        play("abba")
+    with pytest.raises(ValueError, match=r"'layernorm'; the nearest is 'layer-norm'"):
+        play("layernorm")
+
+
+def test_an_unknown_option_is_refused_with_those_there_are():
+    with pytest.raises(ValueError, match=r"'any-b' has no option 'fast'; it has: quick"):
+        play("any-b", fast=True)
+    with pytest.raises(ValueError, match=r"'sql' has no option 'quick'; it has: none"):
+        play("sql", quick=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_lecture_says_what_it_is_and_has_steps(played, name):
+    lesson = played(name)
+    assert (lesson.name, lesson.title) == (name, TITLES[name])
+    assert lesson.source.startswith("Lecture")
+    assert len(lesson.steps) >= 3
+    assert all(step.text and step.text.endswith((".", ":")) for step in lesson.steps)
+    assert any(step.lines for step in lesson.steps)
+    assert all(isinstance(line, str) for step in lesson.steps for line in step.lines)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_numbers_of_every_lecture_are_json_without_nan(played, name):
+    numbers = played(name).numbers
+    assert json.loads(json.dumps(numbers, allow_nan=False)) == numbers
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_lecture_has_something_to_draw_or_a_table(played, name):
+    lesson = played(name)
+    pictures = [*lesson.looks, *lesson.curves, *filter(None, [lesson.drawing])]
+    assert pictures or name == "layer-norm"
+    assert all(isinstance(look, Look) and look.weights.isfinite().all() for look in lesson.looks)
+    assert all(isinstance(curves, Curves) and curves.series for curves in lesson.curves)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_slip_is_told_where_there_is_one_with_the_version_of_the_lecture(played, name):
+    lesson = played(name)
+    if name in WITH_A_SLIP:
+        assert WITH_A_SLIP[name] in lesson.slip
+        assert lesson.numbers["as_written"]
+        assert lesson.slip.split()[0] in lesson.text().split("A slip: ")[1]
+    else:
+        assert lesson.slip is None
+        assert "as_written" not in lesson.numbers
+
+
+@pytest.mark.parametrize("name", ["lstm", "residual", "order", "teacher-forcing"])
+def test_a_lecture_leaves_the_random_numbers_of_its_caller_alone(name):
+    torch.manual_seed(3)
+    expected = torch.rand(5)
+    torch.manual_seed(3)
+    play(name)
+    assert torch.equal(torch.rand(5), expected)
+
+
+@pytest.mark.parametrize("name", ["lstm", "residual", "order"])
+def test_a_lecture_with_random_numbers_is_the_same_at_every_visit(name):
+    torch.manual_seed(3)
+    first = play(name).numbers
+    torch.manual_seed(5)
+    assert play(name).numbers == first
