@@ -17,10 +17,46 @@ from regard.attention import Causal, LearnedPositions, Look, MultiHead, watch
 from regard.looking import Looks
 
 HERE = Path(__file__).parent
-WORDS = (
-    "the old cat sat on a warm mat and saw two grey birds fly over our green hill while rain fell "
-    "down into her small red boat near that deep lake where no wind blew all day long"
-).split()
+WORDS = [
+    "the",
+    "old",
+    "cat",
+    "sat",
+    "on",
+    "a",
+    "warm",
+    "mat",
+    "and",
+    "saw",
+    "two",
+    "grey",
+    "birds",
+    "fly",
+    "over",
+    "our",
+    "green",
+    "hill",
+    "while",
+    "rain",
+    "fell",
+    "down",
+    "into",
+    "her",
+    "small",
+    "red",
+    "boat",
+    "near",
+    "that",
+    "deep",
+    "lake",
+    "where",
+    "no",
+    "wind",
+    "blew",
+    "all",
+    "day",
+    "long",
+]
 HEADS, SIZE = 12, 192
 
 
@@ -66,7 +102,7 @@ def main() -> None:
     torch.manual_seed(3)
     model = Repeater()
     print(f"loss {train(model, 1500):.4f}")
-    said = "grey birds saw the cat near our lake".split()
+    said = ["grey", "birds", "saw", "the", "cat", "near", "our", "lake"]
     ids = torch.tensor([[WORDS.index(word) for word in said[:6] * 2]])
     with watch(model) as seen, torch.no_grad():
         model(ids)

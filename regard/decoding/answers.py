@@ -1,0 +1,59 @@
+"""The way of choosing that a recipe names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
+
+from regard.decoding.ancestry import Ancestry
+from regard.decoding.beams import beam
+from regard.decoding.config import DecodingConfig
+from regard.decoding.hypothesis import Hypothesis
+from regard.decoding.paths import greedy, likeliest, turns
+from regard.decoding.rules import Rules
+from regard.decoding.sampling import chance, sample
+from regard.decoding.seam import B, Model, S
+
+
+def decode(
+    model: Model[B, S],
+    batch: B,
+    first: Tensor,
+    config: DecodingConfig,
+    *,
+    end: int | None = None,
+    never: Sequence[int] = (),
+    ancestry: Ancestry | None = None,
+    numbers: Sequence[int] | None = None,
+) -> list[list[Hypothesis]]:
+    """`greedy`, `sample` or `beam`, as `config.method` says; `numbers` matter to `sample` alone."""
+    if config.method == "sample":
+        return sample(
+            model, batch, first, config, end=end, never=never, ancestry=ancestry, numbers=numbers
+        )
+    search = beam if config.method == "beam" else greedy
+    return search(model, batch, first, config, end=end, never=never, ancestry=ancestry)
+
+
+def stream(
+    model: Model[B, S],
+    batch: B,
+    first: Tensor,
+    config: DecodingConfig,
+    *,
+    end: int | None = None,
+    never: Sequence[int] = (),
+    number: int = 0,
+) -> Iterator[int]:
+    """The ids of one answer as they come, the end among them; the same that `decode` gives."""
+    if config.method == "beam":
+        raise ValueError(
+            "method (beam) cannot be streamed, since a beam may yet change its words: "
+            "use greedy or sample"
+        )
+    if first.numel() != 1:
+        raise ValueError(f"first ({first.numel()} rows) must be one row: a stream is one answer")
+    choose = likeliest if config.method == "greedy" else chance(config, 1, [number])
+    taken = turns(model, batch, first, config, Rules.of(config, end, never), choose)
+    return (int(turn.ids) for turn in taken if len(turn.ids))

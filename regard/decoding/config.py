@@ -1,0 +1,81 @@
+"""The [decoding] section of a recipe: how the next word is chosen, and when enough is said."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Method = Literal["greedy", "sample", "beam"]
+Penalty = Literal["none", "gnmt", "average"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodingConfig:
+    """score = log P(words) / penalty(number of words), the end among them
+
+    A longer sentence has a smaller probability, so without a penalty the search prefers to be
+    short. `gnmt` divides by ((5 + n) / 6)^α, `average` by n, `none` by 1.
+
+    Wu et al. (2016), section 7, equation 14.
+    """
+
+    method: Method = "greedy"
+    beam: int = 5
+    length_penalty: Penalty = "gnmt"
+    length_alpha: float = 0.6  # α, for gnmt alone
+    n_best: int = 1  # hypotheses handed back: of the beam, or draws of the sampler
+    temperature: float = 1.0  # 0 is greedy
+    top_k: int | None = None  # draw from the k likeliest words only
+    top_p: float = 1.0  # draw from the fewest words that hold this much probability
+    seed: int = 0
+    longest: int = 256  # words, the end among them
+    longest_factor: float | None = None  # also no more than this times the length of the source
+    shortest: int = 0  # words before the end may come
+    no_repeat_ngram: int | None = None  # no n words in a row are said twice
+
+    def __post_init__(self) -> None:
+        self._check_names()
+        self._check_numbers()
+        self._check_n_best()
+
+    def penalty(self, words: int) -> float:
+        """What log P of so many words is divided by."""
+        if self.length_penalty == "gnmt":
+            return ((5.0 + words) / 6.0) ** self.length_alpha
+        # Whoever could say nothing has said it with probability 1, and need not divide by 0.
+        return float(max(words, 1)) if self.length_penalty == "average" else 1.0
+
+    def _check_names(self) -> None:
+        for name, kind in (("method", Method), ("length_penalty", Penalty)):
+            value = getattr(self, name)
+            if value not in get_args(kind):
+                raise ValueError(f"{name} ({value!r}) must be one of {', '.join(get_args(kind))}")
+
+    def _check_numbers(self) -> None:
+        for name in ("beam", "n_best", "longest", "top_k", "no_repeat_ngram"):
+            value = getattr(self, name)
+            _check(value is None or value >= 1, name, value, "1 or more")
+        for name in ("length_alpha", "temperature"):
+            value = getattr(self, name)
+            _check(0.0 <= value < math.inf, name, value, "0 or more, and finite")
+        _check(0.0 < self.top_p <= 1.0, "top_p", self.top_p, "above 0 and at most 1")
+        factor = self.longest_factor
+        good = factor is None or 0.0 < factor < math.inf
+        _check(good, "longest_factor", factor, "above 0, and finite")
+        fits = 0 <= self.shortest <= self.longest
+        _check(fits, "shortest", self.shortest, f"between 0 and longest ({self.longest})")
+
+    def _check_n_best(self) -> None:
+        if self.method == "beam":
+            most, why = self.beam, f"a beam of {self.beam} finds no more"
+        elif self.method == "greedy" or self.temperature == 0.0:
+            most, why = 1, "the likeliest word each time makes one answer"
+        else:
+            return
+        _check(self.n_best <= most, "n_best", self.n_best, f"at most {most}: {why}")
+
+
+def _check(good: bool, name: str, value: Any, expected: str) -> None:
+    if not good:
+        raise ValueError(f"{name} ({value}) must be {expected}")
