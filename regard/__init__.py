@@ -1,10 +1,10 @@
 """regard: sequence models of the attention lineage, to be trained, run and looked into.
 
-    import regard
+import regard
 
-    with regard.watch(model) as seen:   # any nn.Module built on the core
-        model(batch)
-    seen["layers.3.attention"][-1].weights
+with regard.watch(model) as seen:   # any nn.Module built on the core
+    model(batch)
+seen["layers.3.attention"][-1].weights
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from regard.attention import edit, watch
     from regard.lectures import play
+    from regard.run import load
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "edit", "play", "watch"]
+__all__ = ["__version__", "edit", "load", "play", "watch"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,6 +24,10 @@ def __getattr__(name: str) -> Any:
         from regard import attention
 
         return getattr(attention, name)
+    if name == "load":
+        from regard import run
+
+        return run.load
     if name == "play":
         from regard import lectures
 

@@ -17,46 +17,12 @@ from regard.attention import Causal, LearnedPositions, Look, MultiHead, watch
 from regard.looking import Looks
 
 HERE = Path(__file__).parent
-WORDS = [
-    "the",
-    "old",
-    "cat",
-    "sat",
-    "on",
-    "a",
-    "warm",
-    "mat",
-    "and",
-    "saw",
-    "two",
-    "grey",
-    "birds",
-    "fly",
-    "over",
-    "our",
-    "green",
-    "hill",
-    "while",
-    "rain",
-    "fell",
-    "down",
-    "into",
-    "her",
-    "small",
-    "red",
-    "boat",
-    "near",
-    "that",
-    "deep",
-    "lake",
-    "where",
-    "no",
-    "wind",
-    "blew",
-    "all",
-    "day",
-    "long",
-]
+WORDS = (
+    *("the", "old", "cat", "sat", "on", "a", "warm", "mat", "and", "saw", "two", "grey", "birds"),
+    *("fly", "over", "our", "green", "hill", "while", "rain", "fell", "down", "into", "her"),
+    *("small", "red", "boat", "near", "that", "deep", "lake", "where", "no", "wind", "blew"),
+    *("all", "day", "long"),
+)
 HEADS, SIZE = 12, 192
 
 

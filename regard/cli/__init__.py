@@ -9,7 +9,14 @@ import click
 
 from regard import __version__
 from regard.cli.demo import demo
+from regard.cli.evaluate import evaluate
+from regard.cli.generate import generate
 from regard.cli.lecture import lecture
+from regard.cli.look import look
+from regard.cli.recipes import recipes
+from regard.cli.train import train
+from regard.cli.translate import translate
+from regard.cli.verify import verify
 
 
 class OneLineErrors(click.Group):
@@ -18,7 +25,7 @@ class OneLineErrors(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except (ValueError, OSError) as error:
+        except (ValueError, FloatingPointError, OSError) as error:
             click.echo(f"regard: {' '.join(str(error).split())}", err=True)
             ctx.exit(2)
 
@@ -29,5 +36,15 @@ def main() -> None:
     """Sequence models of the attention lineage: train them, run them, look inside them."""
 
 
-for command in (demo, lecture):
+for command in (
+    demo,
+    evaluate,
+    generate,
+    lecture,
+    look,
+    recipes,
+    train,
+    translate,
+    verify,
+):
     main.add_command(command)

@@ -1,10 +1,12 @@
-"""`regard demo`: the best short journey there is."""
+"""`regard demo`: train a translator on built-in data, translate, draw its alignment."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import click
+
+RECIPE = "numbers-de"
 
 
 @click.command()
@@ -15,32 +17,44 @@ import click
     show_default=True,
     help="Where the picture goes: HTML, SVG, PNG, PDF or JSON.",
 )
-def demo(out: Path) -> None:
-    """Train a small attention, run it, look inside it, and check that the look is a cause."""
-    import torch
+@click.option(
+    "--run",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs/demo"),
+    show_default=True,
+    help="Where the trained model goes, or is found.",
+)
+def demo(out: Path, run: Path) -> None:
+    """Train a small translator, translate unseen numbers, and draw where it looks."""
+    from regard.cli.progress import Progress
+    from regard.journey import pointing, unseen
+    from regard.run import load
+    from regard.training.train import train
 
-    from regard.lectures.backwards import Backwards, blinded, exact_match, read, train
-    from regard.looking import Looks
+    click.echo("1. Train: English number names into German, on built-in data.")
+    if (run / "manifest.json").is_file():
+        click.echo(f"   {run} is trained already; remove it to train again.")
+    else:
+        with Progress() as progress:
+            train(RECIPE, run, tell=progress.tell)
+    loaded = load(run)
+    examples = unseen(loaded, 1000)
+    answers = loaded.translate([example.source_text for example in examples])
+    right = [a.output == e.target_text for a, e in zip(answers, examples, strict=True)]
+    click.echo(f"   exact match on {len(right):,} unseen numbers: {sum(right) / len(right):.1%}")
 
-    torch.manual_seed(1)
-    model = Backwards()
-    count = sum(parameter.numel() for parameter in model.parameters())
-    click.echo(f"1. Train: one attention, {count:,} parameters, learns to read words backwards.")
-    for step, loss in train(model):
-        if step % 50 == 0:
-            click.echo(f"   step {step:>3}   loss {loss:.4f}")
-    click.echo(f"   exact match on 1,000 unseen words: {exact_match(model):.1%}")
+    click.echo("\n2. Run: numbers it has never seen.")
+    for example, answer in list(zip(examples, answers, strict=True))[:4]:
+        click.echo(f"   {example.number:>11,}  {answer.input} → {answer.output}")
 
-    click.echo("\n2. Run:")
-    for word in ("attention", "transformer", "regard"):
-        click.echo(f"   {word} → {read(model, word)[0]}")
-
-    click.echo("\n3. Look: each row is a letter it says, each column a letter it may read.")
-    _, look = read(model, "regard")
-    looks = Looks([look])
+    click.echo("\n3. Look: each row is a piece of the answer, each column a word it may read.")
+    looks = loaded.look("two hundred and forty-one thousand and five")
     looks.print()
     looks.save(out)
+    share = pointing(loaded, examples[:200])
+    click.echo(f"   the strongest weight falls on a word it translates: {share:.1%} of the time")
 
-    click.echo("\n4. Is the look a cause? Every letter now weighs the same (regard.edit):")
-    click.echo(f"   exact match falls to {blinded(model):.1%}")
-    click.echo(f"\nThe picture is in {out}. Next: `regard lecture`, then `regard lecture aaba`.")
+    click.echo(f"\nThe picture is in {out}. Try next:")
+    click.echo(f'   regard translate {run} "nine hundred and ninety-nine"')
+    click.echo("   regard lecture         sixteen worked examples")
+    click.echo("   regard recipes         what else can be trained")

@@ -1,1 +1,36 @@
-"""Models: one file a paper, from batch to logits."""
+"""Models: one file a paper, from batch to logits.
+
+from regard.models import build
+
+model = build("rnn", vocabulary_size=10_000, kind="lstm")
+features, state = model.features(batch)      # what model.output turns into logits
+state = model.start(prompts)                 # then word by word:
+logits, state = model.step(ids, state)
+"""
+
+from regard.models.attentive import AttentiveConfig, AttentiveLM
+from regard.models.catalog import MODELS, Entry, build, entry
+from regard.models.ngram import Ngram, NgramConfig
+from regard.models.recurrent import RecurrentConfig, RecurrentLM
+from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from regard.models.transformer import TransformerLM, TransformerLMConfig
+from regard.models.window import WindowConfig, WindowLM
+
+__all__ = [
+    "MODELS",
+    "AttentiveConfig",
+    "AttentiveLM",
+    "Entry",
+    "Ngram",
+    "NgramConfig",
+    "RecurrentConfig",
+    "RecurrentLM",
+    "Seq2Seq",
+    "Seq2SeqConfig",
+    "TransformerLM",
+    "TransformerLMConfig",
+    "WindowConfig",
+    "WindowLM",
+    "build",
+    "entry",
+]

@@ -1,0 +1,24 @@
+"""`regard evaluate`: a run against a text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--data", "files", multiple=True, help="A file; source before target.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def evaluate(run: Path, files: tuple[str, ...], as_json: bool) -> None:
+    """Score RUN on its validation data, or on the files of --data."""
+    from regard.run import load
+
+    values = load(run).judge(list(files))
+    if as_json:
+        click.echo(json.dumps(values, ensure_ascii=False))
+        return
+    for name, value in values.items():
+        click.echo(f"{name:<12} {value:.6g}" if isinstance(value, float) else f"{name:<12} {value}")

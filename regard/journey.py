@@ -1,0 +1,37 @@
+"""What the demo asks of its translator: numbers it never saw, and whether it looks where it
+should."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from regard.data.numbers import NumberExample, number_examples
+from regard.run import Run
+from regard.training.parallel import language_of
+
+
+def unseen(run: Run, count: int) -> list[NumberExample]:
+    """Different numbers of the test split, which training never draws from."""
+    generator = run.recipe.data.generator
+    if generator is None:
+        raise ValueError(f"{run.folder} was not trained on generated numbers")
+    examples = number_examples(language_of(generator), run.recipe.seed, "test")
+    different = {e.number: e for e in islice(examples, 3 * count) if e.number > 99}
+    return list(different.values())[:count]
+
+
+def pointing(run: Run, examples: Sequence[NumberExample]) -> float:
+    """How often the strongest weight of a target piece falls on a source word it is linked to.
+
+    Only pieces that have a link count, and the translator is made to say the right answer.
+    """
+    right = asked = 0
+    for example in examples:
+        (look,) = run.look(example.source_text, " ".join(example.target))
+        strongest = look.weights[0].argmax(dim=-1).tolist()  # (target,) and the end
+        for place in range(len(example.target)):
+            linked = {i for i, j in example.links if j == place}
+            asked += bool(linked)
+            right += strongest[place] in linked
+    return right / max(asked, 1)

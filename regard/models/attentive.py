@@ -1,0 +1,185 @@
+"""A recurrent language model that looks back at its own past.
+
+α = softmax(score(k_t, k_{t−window} … k_{t−1}))   where the current state would look
+r_t = Σ α_i v_i                                   what it reads there
+h*_t = tanh(W [r_t; p_t])                         what predicts the next word
+
+The state of a recurrent network has three jobs: to be found, to be read and to predict. In the
+plain form one vector does them all, k = v = p = h. The splits give each job a share of the state:
+[k; v] = h with p = v, or [k; v; p] = h. Even so most of the weight falls on the last five states.
+
+A state finds its own neighbourhood too easily and would ignore the past, so it looks at earlier
+ones only, unless `include_current`. The window reaches back over the borders between batches.
+
+Daniluk, Rocktäschel, Welbl & Riedel (2017), "Frustratingly short attention spans in neural language
+modeling", sections 2.1 to 2.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import (
+    Additive,
+    Attention,
+    Dot,
+    General,
+    Mask,
+    Padding,
+    ScaledDot,
+    Score,
+    StrictlyCausal,
+    Window,
+)
+from regard.data.batches import Words
+from regard.layers import RecurrentState
+from regard.models.checks import at_least, one_of
+from regard.models.padding import Laid, latest
+from regard.models.recurrent import Reader, RecurrentConfig, dropping, settle
+
+SPLITS = {"none": 1, "key-value": 2, "key-value-predict": 3}
+SCORES = ("additive", "dot", "scaled-dot", "general")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentiveConfig(RecurrentConfig):
+    """A recurrent model's settings, and how it looks back. The defaults are the plain form with
+    the paper's score, on the small model of Zaremba et al. (2014)."""
+
+    window: int = 15  # how many earlier states may be seen
+    include_current: bool = False
+    split: str = "none"
+    score: str = "additive"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(1, self, "window")
+        one_of(tuple(SPLITS), self, "split")
+        one_of(SCORES, self, "score")
+        if self.hidden_size % self.parts:
+            raise ValueError(
+                f"hidden_size ({self.hidden_size}) must be a multiple of {self.parts}: "
+                f"{self.split} gives each part an equal share"
+            )
+
+    @property
+    def parts(self) -> int:
+        """How many shares the state is cut into."""
+        return SPLITS[self.split]
+
+    @property
+    def part_size(self) -> int:
+        return self.hidden_size // self.parts
+
+
+class AttentiveState(NamedTuple):
+    """The recurrent state, and the last states as keys and values; rows of them end together."""
+
+    recurrent: RecurrentState
+    keys: Tensor  # (batch, up to window, part)
+    values: Tensor  # (batch, up to window, part)
+    lengths: Tensor  # (batch,), how many of them are there
+
+    def pick(self, rows: Tensor) -> AttentiveState:
+        parts = (part.index_select(0, rows) for part in self[1:])
+        return AttentiveState(self.recurrent.pick(rows), *parts)
+
+    def detach(self) -> AttentiveState:
+        parts = (part.detach() for part in self[1:])
+        return AttentiveState(self.recurrent.detach(), *parts)
+
+
+class AttentiveLM(nn.Module):
+    """Read word by word, look back before each prediction."""
+
+    carries = True
+
+    def __init__(self, config: AttentiveConfig):
+        super().__init__()
+        self.config = config
+        self.reader = Reader(config)
+        self.attention = Attention(_score(config))
+        features_size = config.word_size if config.tied else config.part_size
+        self.mix = nn.Linear(2 * config.part_size, features_size)
+        self.dropout = dropping(config, config.output_dropout)
+        self.output = nn.Linear(features_size, config.vocabulary_size)
+        settle(self, config)
+
+    def forward(self, batch: Words) -> Tensor:
+        return self.output(self.features(batch)[0])  # (batch, position, vocabulary)
+
+    def features(
+        self, batch: Words, state: AttentiveState | None = None
+    ) -> tuple[Tensor, AttentiveState | None]:
+        """What the output layer reads, (batch, position, features), and the state at the end."""
+        laid = Laid.of(batch)
+        state = self.begin(len(laid.ids)) if state is None else state
+        states, recurrent = self.reader(laid, state.recurrent)  # (batch, position, hidden)
+        mixed, state = self._looked_back(states, laid.lengths, state)
+        return laid.back(self.dropout(mixed)), state._replace(recurrent=recurrent)
+
+    def begin(self, batch_size: int) -> AttentiveState:
+        """The state before the first word: nothing to look back at."""
+        recurrent = self.reader.recurrent.start(batch_size)
+        nothing = recurrent.hidden.new_empty(batch_size, 0, self.config.part_size)
+        none = torch.zeros(batch_size, dtype=torch.long, device=nothing.device)
+        return AttentiveState(recurrent, nothing, nothing, none)
+
+    def start(self, batch: Words) -> AttentiveState:
+        laid = Laid.of(batch)
+        state = self.begin(len(laid.ids))
+        states, recurrent = self.reader(laid, state.recurrent)
+        keys, values, _ = self._parts(states)
+        return self._remembered(keys, values, laid.lengths, state)._replace(recurrent=recurrent)
+
+    def step(self, ids: Tensor, state: AttentiveState) -> tuple[Tensor, AttentiveState]:
+        """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""
+        hidden, recurrent = self.reader.step(ids, state.recurrent)
+        mixed, state = self._looked_back(hidden.unsqueeze(1), None, state)
+        return self.output(mixed.squeeze(1)), state._replace(recurrent=recurrent)
+
+    def _looked_back(
+        self, states: Tensor, lengths: Tensor | None, state: AttentiveState
+    ) -> tuple[Tensor, AttentiveState]:
+        """(batch, position, hidden) → (batch, position, features), and the memory after them."""
+        keys, values, predicting = self._parts(states)
+        mask = self._mask(state.lengths + states.shape[1])
+        seen_keys = torch.cat([state.keys, keys], dim=1)  # (batch, memory + position, part)
+        seen_values = torch.cat([state.values, values], dim=1)
+        read = self.attention(keys, seen_keys, seen_values, mask).context  # (batch, position, part)
+        mixed = self.mix(torch.cat([read, predicting], dim=-1)).tanh()
+        return mixed, self._remembered(keys, values, lengths, state)
+
+    def _parts(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The states as keys, as values, and as what predicts."""
+        parts = states.chunk(self.config.parts, dim=-1)
+        return parts[0], parts[min(1, self.config.parts - 1)], parts[-1]
+
+    def _mask(self, there: Tensor) -> Mask:
+        """The last `window` of the states that are there, (batch,) of them counted from the end."""
+        mask = Window(self.config.window) & Padding(there, side="left")
+        return mask if self.config.include_current else StrictlyCausal() & mask
+
+    def _remembered(
+        self, keys: Tensor, values: Tensor, lengths: Tensor | None, state: AttentiveState
+    ) -> AttentiveState:
+        window = self.config.window
+        said = keys.shape[1] if lengths is None else lengths
+        return state._replace(
+            keys=latest(state.keys, keys, lengths, window),
+            values=latest(state.values, values, lengths, window),
+            lengths=(state.lengths + said).clamp(max=window),
+        )
+
+
+def _score(config: AttentiveConfig) -> Score:
+    size = config.part_size
+    if config.score == "additive":
+        return Additive(size, size, size)
+    if config.score == "general":
+        return General(size, size)
+    return Dot() if config.score == "dot" else ScaledDot()

@@ -1,0 +1,291 @@
+"""A decoder-only Transformer language model.
+
+x = E[words] + P[positions]
+x = x + MultiHead(norm(x)),  x = x + FeedForward(norm(x))   in each layer
+p(next word) = softmax(E norm(x))
+
+No state is carried from word to word. Every word looks at all before it at once, so a whole text is
+learned from in one go, and nothing is further away than one look.
+
+The parts: Vaswani et al. (2017), "Attention is all you need". The decoder alone as a language
+model, with the norm before each block, one more at the end, and residual projections that start
+smaller the deeper the model is: Radford et al. (2019), "Language models are unsupervised multitask
+learners", section 2.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import (
+    Causal,
+    KeyValueCache,
+    LearnedPositions,
+    Mask,
+    MultiHead,
+    Packed,
+    Padding,
+    Rotary,
+    sinusoids,
+)
+from regard.data.batches import Words
+from regard.layers import Dropout, Embedding, FeedForward, LayerNorm
+from regard.models.checks import at_least, one_of, shares
+from regard.models.padding import from_first_word, since_its_start
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerLMConfig:
+    """Radford et al. (2019), table 2. The defaults are its smallest model, GPT-2 small.
+
+    medium: layers 24, model_size 1024, heads 16
+    large:  layers 36, model_size 1280, heads 20
+    """
+
+    vocabulary_size: int
+    longest: int = 1024  # positions
+    model_size: int = 768
+    layers: int = 12
+    heads: int = 12
+    feedforward_size: int | None = None  # None: four times the model's
+    activation: str = "gelu-tanh"
+    norm: str = "pre"
+    positions: str = "learned"
+    tied: bool = True
+    bias: bool = True
+    dropout: float = 0.1
+    attention_dropout: float | None = None  # of the attention weights; None: as everywhere
+    init_std: float = 0.02
+    eps: float = 1e-5
+
+    def __post_init__(self) -> None:
+        at_least(1, self, "vocabulary_size", "longest", "model_size", "layers", "heads")
+        at_least(1, self, "feedforward_size")
+        one_of(("relu", "gelu", "gelu-tanh"), self, "activation")
+        one_of(("pre", "post"), self, "norm")
+        one_of(("learned", "sinusoidal", "rotary"), self, "positions")
+        shares(self, "dropout", "attention_dropout")
+        if self.model_size % self.heads:
+            raise ValueError(
+                f"model_size ({self.model_size}) must be a multiple of heads ({self.heads}): "
+                "each head takes an equal share"
+            )
+
+
+@dataclass(frozen=True)
+class TransformerState:
+    """The keys and values of all that was said, a cache for each layer."""
+
+    caches: tuple[KeyValueCache, ...]
+    rows: Tensor  # (batch,), 0, 1, 2, …
+    length: int = 0  # positions in the caches, padding among them
+    lengths: Tensor | None = None  # (batch,), words among them; None when all of them are
+
+    def pick(self, rows: Tensor) -> TransformerState:
+        lengths = None if self.lengths is None else self.lengths.index_select(0, rows)
+        caches = tuple(self._picked(cache, rows) for cache in self.caches)
+        return TransformerState(caches, torch.arange(len(rows)).to(rows), self.length, lengths)
+
+    def detach(self) -> TransformerState:
+        with torch.no_grad():
+            return self.pick(self.rows)
+
+    def open(self) -> tuple[KeyValueCache, ...]:
+        """The caches to write on in: these, or copies if somebody has gone on from here before."""
+        if torch.is_grad_enabled():  # then a cache appends to new tensors and leaves the old alone
+            return tuple(copy(cache) for cache in self.caches)
+        if all(cache.length == self.length for cache in self.caches):
+            return self.caches
+        return tuple(self._picked(cache, self.rows) for cache in self.caches)
+
+    def _picked(self, cache: KeyValueCache, rows: Tensor) -> KeyValueCache:
+        picked = cache.pick(rows)
+        picked.length = self.length
+        return picked
+
+
+class TransformerLM(nn.Module):
+    """Look at every word so far, layer upon layer, and predict the next."""
+
+    carries = False
+
+    def __init__(self, config: TransformerLMConfig):
+        super().__init__()
+        self.config = config
+        waves = config.positions == "sinusoidal"
+        self.embedding = Embedding(config.vocabulary_size, config.model_size, scaled=waves)
+        self.positions = _positions(config)
+        self.dropout = Dropout(config.dropout)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        final = LayerNorm(config.model_size, config.eps)
+        self.norm = final if config.norm == "pre" else nn.Identity()
+        self.output = nn.Linear(config.model_size, config.vocabulary_size, bias=False)
+        self._settle()
+
+    def forward(self, batch: Words) -> Tensor:
+        return self.output(self.features(batch)[0])  # (batch, position, vocabulary)
+
+    def features(
+        self, batch: Words, state: TransformerState | None = None
+    ) -> tuple[Tensor, TransformerState | None]:
+        """What the output layer reads, (batch, position, model).
+
+        With a state the words go on from there, and the state behind them is handed back.
+        """
+        if state is not None:
+            return self._continued(batch.inputs, state, _words_behind_padding(batch, state))
+        if batch.documents is not None:
+            return self._read(batch.inputs, *self._packed(batch.documents)), None
+        places = self._laid(batch.inputs.shape[1], 0, from_first_word(batch.mask))
+        return self._read(batch.inputs, *places), None
+
+    def _read(
+        self,
+        ids: Tensor,
+        places: Tensor | slice,
+        mask: Mask,
+        caches: Sequence[KeyValueCache | None] | None = None,
+    ) -> Tensor:
+        """(batch, position) → (batch, position, model), each word at its place."""
+        vectors = self.embedding(ids)  # (batch, position, model)
+        if self.positions is not None:
+            vectors = vectors + self.positions.table[places]
+        vectors = self.dropout(vectors)
+        for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
+            vectors = layer(vectors, mask, cache)
+        return self.norm(vectors)
+
+    def start(self, batch: Words) -> TransformerState:
+        rows = torch.arange(len(batch.inputs), device=batch.inputs.device)
+        state = TransformerState(tuple(KeyValueCache() for _ in self.layers), rows)
+        return self._continued(batch.inputs, state, _words_behind_padding(batch, state))[1]
+
+    def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""
+        lengths = None if state.lengths is None else state.lengths + 1
+        vectors, state = self._continued(ids.unsqueeze(1), state, lengths)
+        return self.output(vectors.squeeze(1)), state
+
+    def _continued(
+        self, ids: Tensor, state: TransformerState, lengths: Tensor | None
+    ) -> tuple[Tensor, TransformerState]:
+        """Read on behind a state; `lengths` counts the words of each row when these are read."""
+        places, mask = self._laid(ids.shape[1], state.length, lengths)
+        caches = state.open()
+        vectors = self._read(ids, places, mask, caches)
+        length = state.length + ids.shape[1]
+        return vectors, TransformerState(caches, state.rows, length, lengths)
+
+    def _laid(self, count: int, before: int, lengths: Tensor | None) -> tuple[Tensor | slice, Mask]:
+        """The places of `count` words behind `before` positions, and what they may see.
+
+        Places are counted from a row's first word, and the padding before it is never seen.
+        """
+        end = before + count
+        if lengths is None:
+            self._check(end)
+            return slice(before, end), Causal()
+        self._check(int(lengths.max()))
+        padding = (end - lengths).unsqueeze(1)  # (batch, 1)
+        places = torch.arange(before, end, device=lengths.device) - padding  # (batch, position)
+        return places.clamp(min=0), Causal() & Padding(lengths, side="left")
+
+    def _packed(self, documents: Tensor) -> tuple[Tensor, Mask]:
+        """Places counted from a document's first word; other documents are never seen."""
+        places = since_its_start(documents)
+        self._check(int(places.max()) + 1)
+        return places, Causal() & Packed(documents)
+
+    def _check(self, length: int) -> None:
+        if length > self.config.longest:
+            raise ValueError(
+                f"the text has {length} tokens, but this model has {self.config.longest} "
+                "positions (longest)"
+            )
+
+    def _settle(self) -> None:
+        """Tie the two ends if asked to, leave out biases if asked to, and start the weights."""
+        if self.config.tied:
+            self.output.weight = self.embedding.weight
+        if not self.config.bias:
+            for part in self.modules():
+                if isinstance(getattr(part, "bias", None), nn.Parameter):
+                    part.register_parameter("bias", None)
+        # So that the sum of all blocks along the road starts no larger than one of them.
+        smaller = 1 / math.sqrt(2 * self.config.layers)
+        for name, weight in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(weight)
+            elif weight.dim() > 1:
+                last = name.endswith(("attention.output.weight", "feedforward.contract.weight"))
+                nn.init.normal_(weight, std=self.config.init_std * (smaller if last else 1))
+
+
+class Layer(nn.Module):
+    """pre:  x = x + drop(attention(norm(x))),  x = x + drop(feedforward(norm(x)))
+    post: x = norm(x + drop(attention(x))),  x = norm(x + drop(feedforward(x)))
+    """
+
+    def __init__(self, config: TransformerLMConfig):
+        super().__init__()
+        size, rate = config.model_size, config.attention_dropout
+        self.attention_norm = LayerNorm(size, config.eps)
+        self.attention = MultiHead(
+            size,
+            config.heads,
+            position=Rotary(size // config.heads) if config.positions == "rotary" else None,
+            dropout=config.dropout if rate is None else rate,
+        )
+        self.feedforward_norm = LayerNorm(size, config.eps)
+        hidden_size = config.feedforward_size or 4 * size
+        self.feedforward = FeedForward(size, hidden_size, config.activation)
+        self.dropout = Dropout(config.dropout)
+        self.pre = config.norm == "pre"
+
+    def forward(self, x: Tensor, mask: Mask, cache: KeyValueCache | None = None) -> Tensor:
+        """(batch, position, model) → the same."""
+        if self.pre:
+            x = x + self.dropout(self.attention(self.attention_norm(x), mask=mask, cache=cache))
+            return x + self.dropout(self.feedforward(self.feedforward_norm(x)))
+        x = self.attention_norm(x + self.dropout(self.attention(x, mask=mask, cache=cache)))
+        return self.feedforward_norm(x + self.dropout(self.feedforward(x)))
+
+
+class Waves(nn.Module):
+    """The sinusoids of all positions as a table, to be looked up like a learned one."""
+
+    table: Tensor
+
+    def __init__(self, longest: int, model_size: int):
+        super().__init__()
+        table = sinusoids(torch.arange(longest), model_size)  # (position, model)
+        self.register_buffer("table", table, persistent=False)
+
+
+def _positions(config: TransformerLMConfig) -> LearnedPositions | Waves | None:
+    """Rotary positions turn queries and keys inside the attention, so nothing is added here."""
+    if config.positions == "rotary":
+        return None
+    kind = LearnedPositions if config.positions == "learned" else Waves
+    return kind(config.longest, config.model_size)
+
+
+def _words_behind_padding(batch: Words, state: TransformerState) -> Tensor | None:
+    """How many words each row has when this batch is read behind the state."""
+    mask = batch.mask
+    if batch.documents is not None:
+        raise ValueError("documents are packed in this batch, and a state goes on with one alone")
+    if bool(mask.all()):
+        return None if state.lengths is None else state.lengths + mask.shape[1]
+    if state.length or not bool((mask[:, -1] | ~mask.any(dim=1)).all()):
+        raise ValueError(
+            "mask must be True from a row's first word on: padding stands on the left of a prompt, "
+            "and nowhere else once a text is to be continued"
+        )
+    return from_first_word(mask)

@@ -1,0 +1,1 @@
+"""Recipe in, run folder out: the loop, objectives, schedules, the record, checkpoints."""

@@ -1,0 +1,28 @@
+"""The record of a run in TensorBoard, for those who have it installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from regard.training.loop import Tell
+
+
+def on_board(folder: Path, tell: Tell) -> Tell:
+    """Tell TensorBoard too whatever is told."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ValueError(
+            "training.tensorboard is on, but TensorBoard is not installed: pip install tensorboard"
+        ) from None
+    writer = SummaryWriter(str(folder / "tensorboard"))
+
+    def told(event: str, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            if isinstance(value, float):
+                writer.add_scalar(f"{event}/{name}", value, values["step"])
+        writer.flush()
+        tell(event, values)
+
+    return told

@@ -1,0 +1,54 @@
+"""What is to be made small. Objectives know losses and no paper's name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.data.batches import Pairs, Words
+from regard.layers.output import linear_cross_entropy
+
+
+def next_word(model: Any, batch: Words, state: Any, label_smoothing: float) -> tuple[Tensor, Any]:
+    """−Σ log p(word | words before it). The logits of a large vocabulary never exist whole."""
+    features, state = model.features(batch, state)
+    output = model.output
+    loss = linear_cross_entropy(
+        features, output.weight, output.bias, batch.targets, batch.mask, label_smoothing
+    )
+    return loss, state
+
+
+def next_target_word(model: Any, batch: Pairs, label_smoothing: float) -> Tensor:
+    """−Σ log p(target word | source, target words before it)."""
+    logits = model(batch)[batch.target_mask]  # (target words, vocabulary)
+    wanted = batch.target_output[batch.target_mask]
+    return F.cross_entropy(logits, wanted, label_smoothing=label_smoothing, reduction="sum")
+
+
+class Objective(nn.Module):
+    """A model with its loss: what is trained, and what DDP and FSDP wrap.
+
+    They only listen to `forward`, and a model's own forward knows no loss.
+    """
+
+    def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
+        super().__init__()
+        self.model, self.label_smoothing = model, label_smoothing
+
+    def forward(self, batch: Words | Pairs, state: Any = None) -> tuple[Tensor, Any]:
+        """The loss summed over the targets that count, in nats, and what to carry on."""
+        if isinstance(batch, Pairs):
+            return next_target_word(self.model, batch, self.label_smoothing), None
+        return next_word(self.model, batch, state, self.label_smoothing)
+
+
+def check_finite(loss: Tensor, step: int, epoch: int, index: int) -> None:
+    if not bool(torch.isfinite(loss)):
+        raise FloatingPointError(
+            f"the loss is {loss.item()} at step {step} (epoch {epoch}, batch {index}); the last "
+            "good checkpoint is kept. A smaller training.rate or training.clip often helps"
+        )

@@ -1,0 +1,83 @@
+"""Where a run takes place: one process, or several under torchrun, by torch's own means."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which process this is, out of how many, and on which device."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @classmethod
+    def here(cls) -> Placement:
+        """From torchrun's environment; one process without it."""
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        cuda = torch.cuda.is_available()
+        if world > 1 and not dist.is_initialized():
+            dist.init_process_group("nccl" if cuda else "gloo")
+        rank = int(os.environ.get("RANK", "0"))
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+        return cls(rank, world, torch.device(f"cuda:{local}" if cuda else "cpu"))
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    def total(self, number: float) -> float:
+        """The sum over all processes."""
+        if self.world == 1:
+            return number
+        held = torch.tensor(number, dtype=torch.float64, device=self.device)
+        dist.all_reduce(held)
+        return held.item()
+
+    def wait(self) -> None:
+        if self.world > 1:
+            dist.barrier()
+
+    def close(self) -> None:
+        if self.world > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+    def wrapped(self, objective: nn.Module, sharding: str) -> nn.Module:
+        """An objective as it is trained: as it is, replicated (DDP), or in shards (FSDP2)."""
+        if self.world == 1:
+            return objective
+        if sharding == "fsdp":
+            for part in objective.modules():
+                if isinstance(part, nn.ModuleList):
+                    for block in part:
+                        fully_shard(block)
+            fully_shard(objective)
+            return objective
+        return DistributedDataParallel(objective)
+
+    def whole(self, model: nn.Module) -> dict[str, Tensor]:
+        """All weights in one place, whatever the sharding; every process must ask."""
+        if isinstance(model, FSDPModule):
+            options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+            held: dict[str, Any] = get_model_state_dict(model, options=options)
+            return held
+        return model.state_dict()
+
+    def silent(self, model: nn.Module, last: bool) -> AbstractContextManager[object]:
+        """Gradients are exchanged once a step, with the last of the accumulated batches."""
+        if isinstance(model, DistributedDataParallel) and not last:
+            return model.no_sync()
+        return nullcontext()

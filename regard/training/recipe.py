@@ -1,0 +1,198 @@
+"""A recipe: TOML in, checked dataclasses out.
+
+Unknown keys are refused with their path and the nearest known name. Sizes that follow from the data
+are not in it. `regard/recipes/` holds the shipped ones; a path names one of your own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from regard.decoding.config import DecodingConfig
+from regard.text import TextConfig
+from regard.training.schedules import ScheduleConfig
+from regard.training.shipped import find_recipe
+
+Files = str | list[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskConfig:
+    kind: Literal["language-model", "translation"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Where the text is: files, or a generator that needs none."""
+
+    train: Files = None
+    valid: Files = None
+    test: Files = None
+    format: Literal["text", "tsv", "csv", "jsonl"] = "text"
+    columns: list[str | int] | None = None
+    root: str | None = None
+    unit: Literal["line", "character"] = "line"  # lines ended by </s>, or the text as it stands
+    valid_share: float = 0.0  # without data.valid: the last share of data.train
+    generator: str | None = None  # e.g. "numbers-german"
+    examples: int = 20_000  # how many the generator makes for training
+    valid_examples: int = 1_000
+    test_examples: int = 1_000
+    set: str = ""  # what people call the data, for the message when it is missing
+    source: str = ""  # where people get it
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """How long, how much at once, and with what steps."""
+
+    feed: Literal["columns", "windows", "sentences", "packed"]
+    epochs: int | None = None
+    steps: int | None = None
+    batch: int = 32  # rows at once (columns, windows, packed)
+    tokens: int = 4096  # tokens at once (sentences)
+    length: int = 64  # positions at once (columns, windows, packed)
+    accumulate: int = 1
+    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
+    rate: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    clip: float | None = None
+    label_smoothing: float = 0.0
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    evaluate_every: int | None = None  # steps; every epoch if left out
+    save_every: int | None = None  # steps; at every evaluation if left out
+    log_every: int = 50
+    keep: int = 2  # checkpoints
+    average: int = 0  # weights of the last so many checkpoints, averaged at the end
+    ema: float = 0.0
+    patience: int | None = None  # evaluations without gain before stopping early
+    restore_best: bool = True  # end with the weights of the best evaluation
+    precision: Literal["fp32", "bf16"] = "fp32"
+    compile: bool = False
+    checkpointing: bool = False
+    sharding: Literal["none", "fsdp"] = "none"
+    tensorboard: bool = False
+    probes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError("one of epochs and steps must be given, and not both")
+        for name in ("batch", "tokens", "length", "accumulate", "keep", "log_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be 1 or more")
+        if self.average > self.keep:
+            raise ValueError(f"average ({self.average}) needs as many in keep ({self.keep})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationConfig:
+    """What a run is judged by, and what to expect of this recipe on two cores."""
+
+    batch: int = 16
+    expected: dict[str, float] = field(default_factory=dict)
+    minutes: float | None = None
+    memory_mb: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    task: TaskConfig
+    model: dict[str, Any]
+    training: TrainingConfig
+    data: DataConfig = field(default_factory=DataConfig)
+    text: TextConfig = field(default_factory=TextConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    seed: int = 1
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if "name" not in self.model:
+            raise ValueError("model.name is missing: which model is it?")
+
+
+def read_recipe(name: str, settings: list[str] | None = None) -> Recipe:
+    """A shipped recipe by name, or a TOML file by path, with `a.b=value` overrides."""
+    path = find_recipe(name)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    content.setdefault("name", path.stem)
+    for setting in settings or []:
+        override(content, setting)
+    return checked(content, str(path))
+
+
+def override(content: dict[str, Any], setting: str) -> None:
+    """Put `a.b=value` into the content; the value is TOML, or a string if it is not."""
+    path, equals, text = setting.partition("=")
+    *above, last = path.strip().split(".")
+    if not equals or not last:
+        raise ValueError(f"--set {setting!r} must be like training.steps=100")
+    place = content
+    for part in above:
+        place = place.setdefault(part, {})
+        if not isinstance(place, dict):
+            raise ValueError(f"--set {setting!r}: {part} is a value, not a section")
+    try:
+        place[last] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        place[last] = text
+
+
+def checked(content: dict[str, Any], where: str) -> Recipe:
+    """The content as a `Recipe`, or a ValueError that names the key, its value and the reason."""
+    return check_as(Recipe, content, where)
+
+
+def check_as(kind: type[Any], content: dict[str, Any], where: str) -> Any:
+    adapter = TypeAdapter(_strict(kind))
+    try:
+        return adapter.validate_python(content)
+    except ValidationError as error:
+        raise ValueError(f"{where}: {_told(kind, error)}") from None
+
+
+def _strict(kind: type[Any]) -> type[Any]:
+    """Have pydantic refuse unknown keys, here and in the sections below."""
+    kind.__pydantic_config__ = ConfigDict(extra="forbid")
+    for hint in get_type_hints(kind).values():
+        if is_dataclass(hint) and isinstance(hint, type):
+            _strict(hint)
+    return kind
+
+
+def _told(kind: type[Any], error: ValidationError) -> str:
+    """The first complaint, in the words of the recipe."""
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"]]
+    name = ".".join(path)
+    if first["type"] == "unexpected_keyword_argument" or first["type"] == "extra_forbidden":
+        known = _known(kind, path[:-1])
+        near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+        return f"unknown key {name}; {hint}"
+    if first["type"] in ("missing", "missing_argument"):
+        return f"{name} is missing"
+    message = first["msg"].removeprefix("Value error, ")
+    value = first.get("input")
+    shown = "" if is_dataclass(value) or isinstance(value, dict) else f" ({value!r})"
+    return f"{name}{shown}: {message}"
+
+
+def _known(kind: type[Any], path: list[str]) -> list[str]:
+    for part in path:
+        inner = get_type_hints(kind).get(part)
+        if not (is_dataclass(inner) and isinstance(inner, type)):
+            return []
+        kind = inner
+    return [f.name for f in fields(kind)]

@@ -1,0 +1,92 @@
+"""The learning rate as a pure function of where training stands.
+
+Every schedule is `factor(step, epoch, history)`: the number of optimizer steps taken, the epoch
+as a number that grows within it, and the validation losses so far, newest last. Nothing else is
+remembered, so a resumed run has the rates of one never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal[
+    "constant", "inverse-square-root", "cosine", "plateau", "decay", "one-cycle", "linear"
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleConfig:
+    """[training.schedule]: `kind`, and the numbers that kind uses."""
+
+    kind: Kind = "constant"
+    warmup: int = 0  # steps over which the rate rises from 0 (all kinds)
+    steps: int | None = None  # cosine, linear, one-cycle: where it ends; training.steps if left out
+    floor: float = 0.0  # cosine, linear, plateau: the least share of the rate
+    factor: float = 0.5  # decay, plateau: what the rate is multiplied by
+    after: int = 4  # decay: epochs before the first cut; plateau: evaluations without gain
+    peak: float = 0.3  # one-cycle: the share of the steps at which the rate is highest
+
+    def __post_init__(self) -> None:
+        if self.warmup < 0:
+            raise ValueError(f"warmup ({self.warmup}) must be 0 or more")
+        if not 0 < self.factor <= 1:
+            raise ValueError(f"factor ({self.factor}) must be above 0 and at most 1")
+        if not 0 < self.peak < 1:
+            raise ValueError(f"peak ({self.peak}) must lie between 0 and 1")
+
+
+def factor(
+    config: ScheduleConfig, total: int, step: int, epoch: float, history: Sequence[float]
+) -> float:
+    """What the learning rate is multiplied by at this step, counted from 0."""
+    rising = min(1.0, (step + 1) / config.warmup) if config.warmup else 1.0
+    end = config.steps or total
+    share = min(max((step - config.warmup) / max(end - config.warmup, 1), 0.0), 1.0)
+    match config.kind:
+        case "constant":
+            return rising
+        case "inverse-square-root":
+            return inverse_square_root(step, config.warmup)
+        case "cosine":
+            wave = (1 + math.cos(math.pi * share)) / 2
+            return rising * (config.floor + (1 - config.floor) * wave)
+        case "linear":
+            return rising * (config.floor + (1 - config.floor) * (1 - share))
+        case "decay":
+            return rising * config.factor ** max(math.floor(epoch) + 1 - config.after, 0)
+        case "plateau":
+            return rising * max(config.floor, config.factor ** cuts(history, config.after))
+        case "one-cycle":
+            return one_cycle(min((step + 1) / max(end, 1), 1.0), config.peak)
+
+
+def inverse_square_root(step: int, warmup: int) -> float:
+    """min((s + 1) / w, √(w / (s + 1))): up in a line, down as a root; 1 at the end of the warm-up.
+
+    Vaswani et al. (2017), section 5.3, up to the constant √(model size · w).
+    """
+    warmup = max(warmup, 1)
+    return min((step + 1) / warmup, math.sqrt(warmup / (step + 1)))
+
+
+def one_cycle(share: float, peak: float) -> float:
+    """Up to the peak and down to nothing along half cosines. Smith & Topin (2019), section 3."""
+    if share < peak:
+        return 0.04 + 0.96 * (1 - math.cos(math.pi * share / peak)) / 2
+    return (1 + math.cos(math.pi * (share - peak) / (1 - peak))) / 2
+
+
+def cuts(history: Sequence[float], patience: int) -> int:
+    """How often the loss failed to improve for `patience` evaluations in a row."""
+    best, waited, count = math.inf, 0, 0
+    for loss in history:
+        if loss < best:
+            best, waited = loss, 0
+        else:
+            waited += 1
+            if waited >= max(patience, 1):
+                waited, count = 0, count + 1
+    return count

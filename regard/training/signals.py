@@ -1,0 +1,33 @@
+"""Ctrl-C and SIGTERM: finish the step, save, and say so with an exit code."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+from typing import Any
+
+STOPPED = 3
+"""The exit code of a run that was asked to stop, saved itself, and can be resumed."""
+
+
+class Signals:
+    """Within the `with`, the first signal asks to stop; a second one stops at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._heard)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _heard(self, number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        self.asked = True

@@ -1,0 +1,112 @@
+"""SIGKILL at any moment, also inside a save: the run ends as if nothing had happened."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from regard.checkpoints.folders import read_tensors
+
+
+def started(recipe, out, *more):
+    command = [sys.executable, "-m", "regard", "train", str(recipe), "--out", str(out), *more]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, **quiet)
+
+
+def newest(folder):
+    return max(path.name for path in folder.glob("checkpoints/step-*"))
+
+
+def outcome(folder):
+    """Everything a run leaves, but for its times."""
+    last = sorted((folder / "checkpoints").glob("step-*"))[-1]
+    parts = {
+        name: read_tensors(last / f"{name}.safetensors")
+        for name in ("model", "optimizer", "extras")
+    }
+    parts["final"] = read_tensors(folder / "model.safetensors")
+    lines = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+    record = [{k: v for k, v in line.items() if k != "seconds"} for line in lines]
+    return last.name, parts, record
+
+
+def killed_often(recipe, out, kills, chance):
+    """Start, kill after a while, resume; until it has been killed often enough and ends."""
+    done, inside = 0, 0
+    while True:
+        more = ["--resume"] if (out / "recipe.toml").is_file() else []
+        if not more and out.exists():
+            raise AssertionError("a killed start left a folder that cannot be resumed")
+        process = started(recipe, out, *more)
+        if done >= kills:
+            assert process.wait(timeout=120) == 0
+            return inside
+        begun = time.monotonic()
+        while not list(out.glob("checkpoints/step-*")) and process.poll() is None:
+            time.sleep(0.01)
+            assert time.monotonic() - begun < 60
+        if chance.random() < 0.5:
+            # Wait for a save to be under way: its folder is hidden until it is whole.
+            while not list(out.glob("checkpoints/.step-*")) and process.poll() is None:
+                pass
+            inside += 1
+        else:
+            time.sleep(chance.random() * 0.4)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        done += 1
+        if (out / "manifest.json").is_file():
+            return inside
+
+
+def same_after_kills(name, kills, recipe, tmp_path):
+    path = recipe(name)
+    assert started(path, tmp_path / "whole").wait(timeout=120) == 0
+    inside = killed_often(path, tmp_path / "killed", kills, random.Random(kills))
+    (step, parts, record), (other_step, other_parts, other_record) = (
+        outcome(tmp_path / folder) for folder in ("whole", "killed")
+    )
+    assert step == other_step
+    assert record == other_record
+    for part, tensors in parts.items():
+        assert tensors.keys() == other_parts[part].keys()
+        for key, tensor in tensors.items():
+            assert torch.equal(tensor, other_parts[part][key]), (part, key)
+    return inside
+
+
+def test_three_kills_change_nothing(recipe, tmp_path):
+    same_after_kills("lstm", 3, recipe, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lstm", "transformer"])
+def test_twenty_kills_some_inside_a_save_change_nothing(name, recipe, tmp_path):
+    assert same_after_kills(name, 20, recipe, tmp_path) >= 5
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_polite_signal_saves_and_exits_with_three(number, recipe, tmp_path):
+    path, out = recipe("lstm"), tmp_path / "run"
+    process = started(path, out, "--set", "training.steps=100000")
+    while not list(out.glob("checkpoints/step-*")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 3
+    assert not (out / "manifest.json").exists()
+    more = ["--resume", "--set", "training.steps=100000"]
+    before = newest(out)
+    again = started(path, out, *more)
+    while newest(out) == before:
+        assert again.poll() is None
+        time.sleep(0.01)
+    again.send_signal(number)
+    assert again.wait(timeout=30) == 3

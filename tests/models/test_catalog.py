@@ -1,0 +1,67 @@
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from regard.models.catalog import MODELS, build, entry
+
+NEURAL = [name for name in MODELS if name != "ngram"]
+
+
+@pytest.mark.parametrize("name", NEURAL)
+def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
+    settings = {"vocabulary_size": 13, "dropout": 0.3}
+    settings |= {"model_size": 24} if name == "transformer-lm" else {"embedding_size": 7}
+    model = build(name, **settings)
+    assert isinstance(model, MODELS[name].model)
+    assert model.config == MODELS[name].config(**settings)
+    with pytest.raises(FrozenInstanceError):
+        model.config.vocabulary_size = 17
+
+
+def test_every_model_says_what_it_is_for():
+    assert {name: MODELS[name].task for name in MODELS} == {
+        "ngram": "language-model",
+        "window": "language-model",
+        "rnn": "language-model",
+        "attentive-rnn": "language-model",
+        "transformer-lm": "language-model",
+        "seq2seq": "translation",
+    }
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(ValueError, match=r"model \('transfomer'\).*did you mean transformer-lm\?"):
+        entry("transfomer")
+
+
+def test_an_unknown_setting_is_answered_with_the_nearest():
+    with pytest.raises(ValueError, match=r"rnn has no setting 'hiden'; did you mean hidden_size\?"):
+        build("rnn", vocabulary_size=13, hiden=7)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("window", {"order": 1}, r"order \(1\) must be at least 2"),
+        ("window", {"dropout": 1.0}, r"dropout \(1.0\) must be at least 0 and below 1"),
+        ("rnn", {"kind": "lstn"}, r"kind \('lstn'\) must be one of rnn, lstm, gru"),
+        ("rnn", {"layers": 0}, r"layers \(0\) must be at least 1"),
+        ("rnn", {"init_range": -0.1}, r"init_range \(-0.1\) must be above 0"),
+        ("attentive-rnn", {"window": 0}, r"window \(0\) must be at least 1"),
+        ("attentive-rnn", {"split": "k"}, r"split \('k'\) must be one of none, key-value"),
+        ("attentive-rnn", {"score": "sum"}, r"score \('sum'\) must be one of additive"),
+        (
+            "attentive-rnn",
+            {"split": "key-value-predict"},
+            r"hidden_size \(200\) must be a multiple of 3",
+        ),
+        ("transformer-lm", {"heads": 5}, r"model_size \(768\) must be a multiple of heads \(5\)"),
+        ("transformer-lm", {"norm": "mid"}, r"norm \('mid'\) must be one of pre, post"),
+        ("transformer-lm", {"positions": "none"}, r"positions \('none'\) must be one of learned"),
+        ("transformer-lm", {"activation": "tanh"}, r"activation \('tanh'\) must be one of relu"),
+        ("seq2seq", {"readout_size": 0}, r"readout_size \(0\) must be at least 1"),
+    ],
+)
+def test_a_config_refuses_what_cannot_work(name, settings, message):
+    with pytest.raises(ValueError, match=message):
+        MODELS[name].config(vocabulary_size=13, **settings)

@@ -1,0 +1,71 @@
+"""Recipes say what is wrong in the words of the recipe."""
+
+import pytest
+
+from regard.training.files import toml
+from regard.training.recipe import read_recipe
+from regard.training.shipped import SHIPPED, find_recipe
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(SHIPPED.glob("*.toml"))])
+def test_every_shipped_recipe_is_sound_and_says_what_to_expect(name):
+    recipe = read_recipe(name)
+    assert recipe.evaluation.expected
+    assert recipe.evaluation.minutes
+    assert recipe.evaluation.memory_mb
+
+
+def test_an_unknown_key_is_named_with_its_path_and_the_nearest(written):
+    with pytest.raises(ValueError, match=r"unknown key training.stepps; did you mean 'steps'\?"):
+        read_recipe(str(written("lstm")), ["training.stepps=3"])
+
+
+def test_an_unknown_section_is_named(written):
+    with pytest.raises(ValueError, match=r"unknown key trainig; did you mean 'training'\?"):
+        read_recipe(str(written("lstm")), ["trainig.steps=3"])
+
+
+def test_a_value_of_the_wrong_kind_is_named(written):
+    with pytest.raises(ValueError, match=r"training.steps \('many'\)"):
+        read_recipe(str(written("lstm")), ["training.steps=many"])
+
+
+def test_a_value_out_of_range_is_named(written):
+    with pytest.raises(ValueError, match=r"batch \(0\) must be 1 or more"):
+        read_recipe(str(written("lstm")), ["training.batch=0"])
+
+
+def test_a_missing_section_is_named(tmp_path):
+    path = tmp_path / "empty.toml"
+    path.write_text("seed = 1\n")
+    with pytest.raises(ValueError, match="task is missing"):
+        read_recipe(str(path))
+
+
+def test_a_file_that_is_not_toml_is_named(tmp_path):
+    path = tmp_path / "broken.toml"
+    path.write_text("seed = = 1\n")
+    with pytest.raises(ValueError, match=r"broken\.toml is not TOML"):
+        read_recipe(str(path))
+
+
+def test_an_unknown_recipe_gets_the_nearest_name():
+    with pytest.raises(ValueError, match="did you mean 'ptb-kn5'"):
+        find_recipe("ptb-kn4")
+
+
+def test_a_missing_data_file_names_the_set_and_the_folder(written, tmp_path, monkeypatch):
+    from regard.training.train import train
+
+    monkeypatch.delenv("REGARD_DATA", raising=False)
+    settings = ["data.train=absent.txt", "data.set=Absent Corpus", "data.source=its authors"]
+    with pytest.raises(ValueError, match=r"absent.txt \(Absent Corpus\) is not in .*its authors"):
+        train(str(written("lstm")), tmp_path / "run", settings)
+
+
+def test_what_is_written_as_toml_is_read_back(written, tmp_path):
+    import dataclasses
+
+    recipe = read_recipe(str(written("transformer")), ['name="a \\"b\\" é"'])
+    (tmp_path / "again.toml").write_text(toml(dataclasses.asdict(recipe)))
+    assert read_recipe(str(tmp_path / "again.toml")) == recipe
