@@ -20,6 +20,11 @@ from regard.attention.weighings import Softmax, Weighing
 BLOCK = 1 << 20
 """How many scores the explicit way makes at once where it can work row by row: 4 MB of float32."""
 
+# With AVX-512 two plain products beat the fused kernel up to 128 tokens; with AVX2 they do not.
+# A property of the machine, not a race at run time: the same run must give the same bits.
+FEW = 128 * 128 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 0
+"""Scores up to which an attention without a mask is computed explicitly on a CPU."""
+
 Selection = int | slice | list[int]
 Change = Callable[[Tensor, Tensor | None], Tensor]
 """Takes weights (batch, …, query, key) and the mask; gives the weights to go on with."""
@@ -146,11 +151,11 @@ class Attention(nn.Module):
     ) -> Tensor:
         """The context alone, the quickest way there is."""
         dropping = self.training and self.dropout > 0.0
-        if isinstance(comparison, InnerProduct) and isinstance(self.weigh, Softmax):
-            small = comparison.bias is None and _small(comparison)
-            if not dropping and not small:
-                return fused_context(comparison, values, mask, self.weigh.sharpness)
         count, keys = comparison.sizes
+        if isinstance(comparison, InnerProduct) and isinstance(self.weigh, Softmax):
+            few = comparison.device.type == "cpu" and mask is None and count * keys <= FEW
+            if not dropping and not few:
+                return fused_context(comparison, values, mask, self.weigh.sharpness)
         step = max(1, BLOCK // max(keys * values.shape[:-2].numel(), 1))
         if step >= count:
             return self._mix(comparison, queries, values, _dense(mask, comparison, None))
@@ -186,16 +191,6 @@ class Attention(nn.Module):
         if self.training and self.dropout > 0.0:
             return F.dropout(weights, self.dropout)
         return weights
-
-
-def _small(comparison: InnerProduct) -> bool:
-    """Whether two plain products beat the fused kernel, as they do on a CPU for a few tokens."""
-    queries, keys = comparison.sizes
-    return (
-        comparison.device.type == "cpu"
-        and queries * keys <= 64 * 64
-        and comparison.queries.shape[:-2].numel() >= 32
-    )
 
 
 def _dense(mask: Mask | None, comparison: Comparison, rows: Tensor | None) -> Tensor | None:

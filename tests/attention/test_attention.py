@@ -370,3 +370,11 @@ def test_given_weights_may_change_and_the_look_stays():
     before = read.weights.clone()
     weigh.weights.add_(1.0)
     assert torch.equal(read.weights, before)
+
+
+def test_few_tokens_taken_explicitly_read_what_the_kernel_reads(monkeypatch):
+    queries, keys, values = (torch.randn(2, 3, n, 7) for n in (5, 11, 11))
+    kernel = Attention(ScaledDot())(queries, keys, values).context
+    monkeypatch.setattr("regard.attention.attention.FEW", 5 * 11)
+    explicit = Attention(ScaledDot())(queries, keys, values).context
+    assert_close(explicit, kernel)
