@@ -22,6 +22,7 @@ from regard.models.ngram import Ngram
 from regard.text import Tokenizer
 from regard.training import parallel
 from regard.training.evaluation import scored, signature
+from regard.training.objectives import Objective
 from regard.training.recipe import Recipe, read_recipe
 from regard.training.tasks import Text, Texts, Work, build, language_feed, scoring
 from regard.training.train import counted
@@ -137,7 +138,7 @@ class Run:
         if isinstance(self.model, Ngram):
             values = counted(self.model, feed)
         else:
-            values = scored(self.model, feed, getattr(self.model, "carries", False))
+            values = scored(Objective(self.model), feed, getattr(self.model, "carries", False))
         metric = "loss" if self.recipe.data.unit == "character" else "perplexity"
         told = signature(self.recipe, metric, values[metric], data=name)
         return {**values, "seconds": round(time.monotonic() - started, 2), "signature": told}

@@ -25,6 +25,7 @@ class Progress:
             TimeRemainingColumn(),
         )
         self.bar = Bar(*columns, console=console) if console.is_terminal else None
+        self.first = os.environ.get("RANK", "0") == "0"  # of several processes, one speaks
         self.task: Any = None
         self.before = (time.monotonic(), 0)
 
@@ -38,7 +39,7 @@ class Progress:
             self.bar.stop()
 
     def tell(self, event: str, values: dict[str, Any]) -> None:
-        if int(os.environ.get("RANK", "0")):
+        if not self.first:
             return
         if event == "note":
             self.say(values["text"])

@@ -26,4 +26,5 @@ def train(recipe: str, out: Path | None, settings: tuple[str, ...], resume: bool
     if not ended:
         click.echo(f"stopped and saved; go on with: regard train {recipe} --out {folder} --resume")
         raise SystemExit(STOPPED)
-    click.echo(f"run: {folder}")
+    if progress.first:
+        click.echo(f"run: {folder}")

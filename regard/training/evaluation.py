@@ -10,21 +10,19 @@ import torch
 from torch import nn
 
 from regard.data.feeds import Feed
-from regard.training.objectives import Objective
 
 
 @torch.no_grad()
-def scored(model: nn.Module, feed: Feed, carries: bool) -> dict[str, float]:
+def scored(objective: nn.Module, feed: Feed, carries: bool) -> dict[str, float]:
     """Loss in nats a token, perplexity, bits, tokens and seconds, over all of a feed."""
-    was, started = model.training, time.monotonic()
-    model.eval()
-    objective, state = Objective(model), None
+    was, started, state = objective.training, time.monotonic(), None
+    objective.eval()
     total, tokens = 0.0, 0
     for index in range(feed.batches(0)):
         batch = feed.batch(0, index)
         loss, state = objective(batch, state if carries else None)
         total, tokens = total + float(loss), tokens + batch.tokens
-    model.train(was)
+    objective.train(was)
     if not math.isfinite(total):
         raise FloatingPointError(f"the loss over {tokens} tokens is {total}: the model is broken")
     return {**figures(total / max(tokens, 1)), "tokens": tokens, "seconds": seconds(started)}

@@ -24,7 +24,7 @@ from regard.data.feeds import Feed
 from regard.training.carried import refilled, tensors_of
 from regard.training.objectives import Objective, check_finite
 from regard.training.optimizers import memory_of, optimizer_of, remember
-from regard.training.placement import Placement
+from regard.training.placement import Placement, gathered
 from regard.training.recipe import TrainingConfig
 from regard.training.record import Record
 from regard.training.saving import Checkpoint, Progress, averaged, part, save_checkpoint, under
@@ -84,7 +84,7 @@ class Training:
     def run(self, signals: Signals) -> bool:
         """Train to the end; False if a signal asked to stop before it."""
         progress, started = self.progress, time.monotonic() - self.progress.seconds
-        self.model.train()
+        self.objective.train()
         while not self.done():
             self.step()
             progress.seconds = time.monotonic() - started
@@ -224,7 +224,6 @@ class Training:
         """Evaluate; remember the weights if they are the best so far."""
         progress = self.progress
         values = self.evaluate()
-        self.model.train()
         progress.history.append(values["loss"])
         if progress.best is None or values["loss"] < progress.best:
             progress.best, progress.best_step = values["loss"], progress.step
@@ -240,6 +239,7 @@ class Training:
 
     def save(self) -> None:
         weights = self.placement.whole(self.model)
+        memory = gathered(memory_of(self.optimizer, self.names))
         if self.placement.first:
             if self.record is not None:
                 self.progress.record_length = self.record.length()
@@ -248,14 +248,13 @@ class Training:
                 extras |= under(name, held)
             for place, tensor in enumerate(tensors_of(self.carried)):
                 extras[f"carried/{place:04d}"] = tensor
-            memory = memory_of(self.optimizer, self.names)
             checkpoint = Checkpoint(self.progress, weights, memory, extras)
             save_checkpoint(self.folder / "checkpoints", checkpoint, self.config.keep)
         self.placement.wait()
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from here, bit for bit."""
-        self.model.load_state_dict(checkpoint.weights)
+        self.placement.fill(self.model, checkpoint.weights)
         remember(self.optimizer, self.names, checkpoint.memory)
         self.progress = checkpoint.progress
         self.best, self.ema = part(checkpoint.extras, "best"), part(checkpoint.extras, "ema")
@@ -272,9 +271,8 @@ class Training:
         """Choose the weights the run ends with, and say so."""
         self.progress.finished = True
         if self.config.average:
-            self.model.load_state_dict(averaged(self.folder / "checkpoints", self.config.average))
-        elif self.ema:
-            self.model.load_state_dict(self.ema)
-        elif self.best:
-            self.model.load_state_dict(self.best)
+            last = averaged(self.folder / "checkpoints", self.config.average)
+            self.placement.fill(self.model, last)
+        elif self.ema or self.best:
+            self.placement.fill(self.model, self.ema or self.best)
         self.note("end", {"step": self.progress.step, "best_step": self.progress.best_step})

@@ -40,10 +40,14 @@ class Objective(nn.Module):
         self.model, self.label_smoothing = model, label_smoothing
 
     def forward(self, batch: Words | Pairs, state: Any = None) -> tuple[Tensor, Any]:
-        """The loss summed over the targets that count, in nats, and what to carry on."""
+        """The loss summed over the targets that count, in nats, and what to carry on.
+
+        In evaluation nothing is smoothed: perplexity is about the words themselves.
+        """
+        smoothing = self.label_smoothing if self.training else 0.0
         if isinstance(batch, Pairs):
-            return next_target_word(self.model, batch, self.label_smoothing), None
-        return next_word(self.model, batch, state, self.label_smoothing)
+            return next_target_word(self.model, batch, smoothing), None
+        return next_word(self.model, batch, state, smoothing)
 
 
 def check_finite(loss: Tensor, step: int, epoch: int, index: int) -> None:

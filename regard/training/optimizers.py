@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.training.placement import laid_like
 from regard.training.recipe import TrainingConfig
 
 
@@ -44,4 +45,5 @@ def remember(
         held.setdefault(name, {})[key] = value
     for parameter, name in names.items():
         if name in held:
-            optimizer.state[parameter] = held[name]
+            memory_here = {key: laid_like(value, parameter) for key, value in held[name].items()}
+            optimizer.state[parameter] = memory_here

@@ -16,6 +16,7 @@ from regard.decoding import decode
 from regard.text import Tokenizer
 from regard.training.evaluation import scored, seconds, signature
 from regard.training.files import found
+from regard.training.objectives import Objective
 from regard.training.recipe import Recipe
 from regard.training.tasks import Work, build
 
@@ -94,7 +95,7 @@ def judged(
     if not pairs:
         raise ValueError(f"there is no data.{split} to judge by; --data names files")
     laid = feed(pairs, tokenizer, recipe, None)
-    values: dict[str, Any] = scored(model, laid, carries=False)
+    values: dict[str, Any] = scored(Objective(model), laid, carries=False)
     values["exact_match"] = exact_match(model, laid, tokenizer, recipe)
     values["seconds"] = seconds(started)
     told = signature(recipe, "exact_match", values["exact_match"], data=files or split)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
-from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -70,14 +69,27 @@ class Placement:
 
     def whole(self, model: nn.Module) -> dict[str, Tensor]:
         """All weights in one place, whatever the sharding; every process must ask."""
-        if isinstance(model, FSDPModule):
-            options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-            held: dict[str, Any] = get_model_state_dict(model, options=options)
-            return held
-        return model.state_dict()
+        return gathered(model.state_dict())
+
+    def fill(self, model: nn.Module, weights: dict[str, Tensor]) -> None:
+        """Put whole weights into a model, each process its share."""
+        now = model.state_dict()
+        model.load_state_dict({name: laid_like(w, now[name]) for name, w in weights.items()})
 
     def silent(self, model: nn.Module, last: bool) -> AbstractContextManager[object]:
         """Gradients are exchanged once a step, with the last of the accumulated batches."""
         if isinstance(model, DistributedDataParallel) and not last:
             return model.no_sync()
         return nullcontext()
+
+
+def gathered(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Sharded tensors made whole; every process must ask."""
+    return {k: t.full_tensor() if isinstance(t, DTensor) else t for k, t in tensors.items()}
+
+
+def laid_like(tensor: Tensor, other: Tensor) -> Tensor:
+    """A whole tensor cut and spread over the processes as `other` is."""
+    if isinstance(other, DTensor) and tensor.shape == other.shape:
+        return distribute_tensor(tensor, other.device_mesh, other.placements)
+    return tensor

@@ -112,7 +112,7 @@ def learn(
             probe(work, folder / "probes", training.progress.step)
         if work.valid is None:
             return {"loss": training.progress.loss / max(training.progress.tokens, 1)}
-        return scored(work.model, work.valid, training.carries)
+        return scored(training.objective, work.valid, training.carries)
 
     quiet: Tell = tell if placement.first else lambda event, values: None
     if recipe.training.tensorboard and placement.first:
