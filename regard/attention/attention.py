@@ -20,7 +20,8 @@ from regard.attention.weighings import Softmax, Weighing
 BLOCK = 1 << 20
 """How many scores the explicit way makes at once where it can work row by row: 4 MB of float32."""
 
-# With AVX-512 two plain products beat the fused kernel up to 128 tokens; with AVX2 they do not.
+# With AVX-512 two plain products beat the fused kernel up to 128 tokens; with AVX2 the two are
+# level below 128, and the kernel is the steadier of them.
 # A property of the machine, not a race at run time: the same run must give the same bits.
 FEW = 128 * 128 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 0
 """Scores up to which an attention without a mask is computed explicitly on a CPU."""
