@@ -53,7 +53,7 @@ def row(place: Path) -> str:
         f"{expected:g}",
         f"{seconds / 60:.1f}",
         f"{steps:,}",
-        f"`{values['signature']}`",
+        f"`{values['signature']}`".replace("|", "\\|"),
     ]
     return f"| {' | '.join(cells)} |\n"
 

@@ -15,7 +15,7 @@ from regard.attention import Label, Look, watch
 from regard.checkpoints.folders import check_folder, read_tensors
 from regard.data.batches import Pairs, Words
 from regard.data.feeds import Translations
-from regard.decoding import DecodingConfig, Hypothesis, decode, prompted, stream
+from regard.decoding import Continuing, DecodingConfig, Hypothesis, decode
 from regard.looking import Looks
 from regard.models.catalog import entry
 from regard.models.ngram import Ngram
@@ -98,7 +98,7 @@ class Run:
         prompts = [prompts] if isinstance(prompts, str) else list(prompts)
         config = self.decoding(**settings)
         ids = [self.tokenizer.encode(prompt).ids for prompt in prompts]
-        found = self._found(*prompted(ids, self._first()), config)
+        found = self._continuing(config).answers(ids)
         rows = zip(prompts, ids, found, strict=True)
         return [self._answer(prompt, each, before) for prompt, before, each in rows]
 
@@ -107,14 +107,12 @@ class Run:
         """The same for one prompt, piece by piece as it comes."""
         self._expect("language-model", "generate")
         config = self.decoding(**settings)
-        batch, first = prompted([self.tokenizer.encode(prompt).ids], self._first())
+        before = self.tokenizer.encode(prompt).ids
         said: list[int] = []
-        told = ""
-        for word in stream(
-            self.model, batch, first, config, end=self.tokenizer.end, never=self._never()
-        ):
+        told = self.tokenizer.decode(before)
+        for word in self._continuing(config).words(before):
             said.append(word)
-            text = self.tokenizer.decode(said)
+            text = self.tokenizer.decode([*before, *said])
             yield text[len(told) :]
             told = text
 
@@ -238,6 +236,9 @@ class Run:
         pairs = list(zip(sources, targets or [[] for _ in sources], strict=True))
         start, end, pad = (self._special(name) for name in ("start", "end", "pad"))
         return Translations(pairs, start, end, pad, tokens=1).gathered(pairs)
+
+    def _continuing(self, config: DecodingConfig) -> Continuing:
+        return Continuing(self.model, config, self._first(), self.tokenizer.end, self._never())
 
     def _found(
         self, batch: Words | Pairs, first: Tensor, config: DecodingConfig

@@ -15,12 +15,14 @@ from regard.decoding.beams import beam
 from regard.decoding.config import DecodingConfig
 from regard.decoding.hypothesis import Hypothesis
 from regard.decoding.paths import greedy
+from regard.decoding.pieces import Continuing
 from regard.decoding.prompts import prompted
 from regard.decoding.sampling import sample
 from regard.decoding.seam import Model, State
 
 __all__ = [
     "Ancestry",
+    "Continuing",
     "DecodingConfig",
     "Hypothesis",
     "Model",

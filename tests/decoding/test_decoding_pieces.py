@@ -1,0 +1,56 @@
+"""Answers longer than a model has positions."""
+
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.data.batches import Words
+from regard.decoding import Continuing, DecodingConfig
+
+
+class Count(NamedTuple):
+    read: int
+
+    def pick(self, rows: Tensor) -> "Count":
+        return self
+
+
+class Successor:
+    """Says the next number, modulo 10, and refuses to read more than its positions."""
+
+    def __init__(self, longest: int):
+        self.config = SimpleNamespace(longest=longest)
+
+    def start(self, batch: Words) -> Count:
+        return Count(batch.inputs.shape[1])
+
+    def step(self, ids: Tensor, state: Count) -> tuple[Tensor, Count]:
+        assert state.read < self.config.longest, "read beyond the last position"
+        logits = torch.full((len(ids), 10), -9.0)
+        logits[torch.arange(len(ids)), (ids + 1) % 10] = 9.0
+        return logits, Count(state.read + 1)
+
+
+@pytest.mark.parametrize("prompt", [[3], [], [1, 2, 3], [*range(10)] * 3])
+def test_a_long_answer_goes_on_where_the_positions_run_out(prompt):
+    going = Continuing(Successor(8), DecodingConfig(longest=37), first=3)
+    ((found,),) = going.answers([prompt])
+    last = prompt[-1] if prompt else 3
+    assert list(found.ids) == [(last + 1 + i) % 10 for i in range(37)]
+    assert list(going.words(prompt)) == list(found.ids)
+
+
+def test_it_stops_at_the_end():
+    going = Continuing(Successor(8), DecodingConfig(longest=37), first=3, end=2)
+    ((found,),) = going.answers([[4]])
+    assert found.ids == (5, 6, 7, 8, 9, 0, 1, 2)
+    assert found.ended
+
+
+def test_a_beam_cannot_go_on_beyond_the_positions():
+    going = Continuing(Successor(8), DecodingConfig(method="beam", longest=37), first=3)
+    with pytest.raises(ValueError, match="38 tokens go beyond the 8 positions"):
+        going.answers([[4]])
