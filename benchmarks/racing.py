@@ -18,8 +18,10 @@ def race(
 
     The order turns around every round, so that whatever one leaves in the cache helps each alike.
     """
-    for run in competitors:
-        run()
+    warm = time.perf_counter() + seconds / 4  # threads woken, memory laid out, clock speed settled
+    while time.perf_counter() < warm:
+        for run in competitors:
+            run()
     times: list[list[float]] = [[] for _ in competitors]
     order = list(range(len(competitors)))
     end = time.perf_counter() + seconds

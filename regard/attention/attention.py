@@ -154,7 +154,7 @@ class Attention(nn.Module):
         dropping = self.training and self.dropout > 0.0
         count, keys = comparison.sizes
         if isinstance(comparison, InnerProduct) and isinstance(self.weigh, Softmax):
-            few = comparison.device.type == "cpu" and mask is None and count * keys <= FEW
+            few = count * keys <= FEW and mask is None and comparison.device.type == "cpu"
             if not dropping and not few:
                 return fused_context(comparison, values, mask, self.weigh.sharpness)
         step = max(1, BLOCK // max(keys * values.shape[:-2].numel(), 1))

@@ -5,6 +5,9 @@ Nothing here imports torch before a command runs, so that `regard --help` answer
 
 from __future__ import annotations
 
+import os
+import sys
+
 import click
 
 from regard import __version__
@@ -25,6 +28,10 @@ class OneLineErrors(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            # Whoever reads, `head` say, has seen enough; nothing more can be written there.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
         except (ValueError, FloatingPointError, OSError) as error:
             click.echo(f"regard: {' '.join(str(error).split())}", err=True)
             ctx.exit(2)
