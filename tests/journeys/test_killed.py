@@ -37,16 +37,16 @@ def outcome(folder):
     return last.name, parts, record
 
 
-def killed_often(recipe, out, kills, chance):
+def killed_often(recipe, out, kills, chance, settings):
     """Start, kill after a while, resume; until it has been killed often enough and ends."""
     done, inside = 0, 0
     while True:
         more = ["--resume"] if (out / "recipe.toml").is_file() else []
         if not more and out.exists():
             raise AssertionError("a killed start left a folder that cannot be resumed")
-        process = started(recipe, out, *more)
+        process = started(recipe, out, *more, *settings)
         if done >= kills:
-            assert process.wait(timeout=120) == 0
+            assert process.wait(timeout=240) == 0
             return inside
         begun = time.monotonic()
         while not list(out.glob("checkpoints/step-*")) and process.poll() is None:
@@ -62,14 +62,14 @@ def killed_often(recipe, out, kills, chance):
         process.send_signal(signal.SIGKILL)
         process.wait()
         done += 1
-        if (out / "manifest.json").is_file():
-            return inside
+        assert not (out / "manifest.json").is_file(), f"the run ended after {done} kills: too short"
 
 
-def same_after_kills(name, kills, recipe, tmp_path):
-    path = recipe(name)
-    assert started(path, tmp_path / "whole").wait(timeout=120) == 0
-    inside = killed_often(path, tmp_path / "killed", kills, random.Random(kills))
+def same_after_kills(name, kills, steps, recipe, tmp_path):
+    path, settings = recipe(name), ("--set", f"training.steps={steps}")
+    assert started(path, tmp_path / "whole", *settings).wait(timeout=240) == 0
+    chance = random.Random(kills)
+    inside = killed_often(path, tmp_path / "killed", kills, chance, settings)
     (step, parts, record), (other_step, other_parts, other_record) = (
         outcome(tmp_path / folder) for folder in ("whole", "killed")
     )
@@ -83,13 +83,13 @@ def same_after_kills(name, kills, recipe, tmp_path):
 
 
 def test_three_kills_change_nothing(recipe, tmp_path):
-    same_after_kills("lstm", 3, recipe, tmp_path)
+    same_after_kills("lstm", 3, 300, recipe, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lstm", "transformer"])
 def test_twenty_kills_some_inside_a_save_change_nothing(name, recipe, tmp_path):
-    assert same_after_kills(name, 20, recipe, tmp_path) >= 5
+    assert same_after_kills(name, 20, 2000, recipe, tmp_path) >= 5
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
