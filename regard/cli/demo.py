@@ -25,7 +25,7 @@ RECIPE = "numbers-de"
     help="Where the trained model goes, or is found.",
 )
 def demo(out: Path, run: Path) -> None:
-    """Train a small translator, translate unseen numbers, and draw where it looks."""
+    """Train a small translator, use it, and draw where it looks."""
     from regard.cli.progress import Progress
     from regard.journey import pointing, unseen
     from regard.run import load

@@ -25,7 +25,7 @@ def generate(
     streaming: bool,
     **settings: object,
 ) -> None:
-    """Continue each of PROMPTS with RUN; without a prompt, begin from nothing."""
+    """Continue PROMPTS with RUN, or begin from nothing."""
     from regard.run import load
 
     loaded = load(run)

@@ -13,7 +13,7 @@ import click
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a setting.")
 @click.option("--resume", is_flag=True, help="Go on with a run that was stopped.")
 def train(recipe: str, out: Path | None, settings: tuple[str, ...], resume: bool) -> None:
-    """Train what RECIPE asks for: a shipped one by name, or a TOML file of yours."""
+    """Train RECIPE: a shipped one by name, or a TOML file."""
     from regard.cli.progress import Progress
     from regard.run import probed
     from regard.training.signals import STOPPED

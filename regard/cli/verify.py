@@ -10,7 +10,7 @@ import click
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 def verify(run: Path) -> None:
-    """Prove that RUN is whole, and that cache and batch change nothing; print the differences."""
+    """Prove RUN whole, and that cache and batch change nothing."""
     from regard.run import load
     from regard.verifying import verify as proofs
 

@@ -28,6 +28,7 @@ def test_help_lists_every_command_with_a_line():
     for name, command in main.commands.items():
         assert name in output
         assert command.get_short_help_str()
+    assert "..." not in output.split("Commands:")[1]  # no line is cut short
 
 
 def test_help_does_not_wait_for_torch():
