@@ -20,8 +20,9 @@ def recipes(name: str | None) -> None:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         expected = content["evaluation"]
         score = ", ".join(f"{k} {v:g}" for k, v in expected["expected"].items())
+        score += " (target)" if expected.get("note") else ""
         size = f"{expected['minutes']:g} min, {expected['memory_mb']:g} MB"
-        click.echo(f"{path.stem:<26} {score:<22} {size:<18} {first_line(path.read_text())}")
+        click.echo(f"{path.stem:<26} {score:<24} {size:<18} {first_line(path.read_text())}")
 
 
 def first_line(text: str) -> str:
