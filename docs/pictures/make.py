@@ -66,6 +66,7 @@ def train(model: Repeater, steps: int) -> float:
 
 def main() -> None:
     torch.manual_seed(3)
+    torch.set_num_threads(1)  # two threads add up in another order, and the picture would differ
     model = Repeater()
     print(f"loss {train(model, 1500):.4f}")
     said = ["grey", "birds", "saw", "the", "cat", "near", "our", "lake"]

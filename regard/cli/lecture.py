@@ -28,6 +28,10 @@ def lecture(name: str | None, as_json: bool, out: Path | None) -> None:
         for each in NAMES:
             click.echo(f"{each:<{width}}  {TITLES[each]}")
         return
+    if out is not None:
+        from regard.cli.telling import check_place
+
+        check_place(out)
     if name in LENGTHY:
         click.echo(f"{LENGTHY[name]} …", err=True)
     lesson = play(name)

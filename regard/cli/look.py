@@ -22,4 +22,5 @@ def look(run: Path, text: str, target: str | None, out: Path | None) -> None:
         click.echo(f"saved {out}")
     else:
         looks.print()
-    click.echo(f"{len(looks)} attentions over {len(looks.tokens)} tokens")
+    several = "attention" if len(looks) == 1 else "attentions"
+    click.echo(f"{len(looks)} {several} over {len(looks.tokens)} tokens")
