@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention.comparisons import Comparison, InnerProduct
-from regard.attention.fused import fused_context
-from regard.attention.masks import Mask, as_mask, fit
+from regard.attention.fused import fused_context, plain_context
+from regard.attention.masks import Causal, Mask, as_mask, fit
 from regard.attention.positions import Bias
 from regard.attention.scores import Prepared, Score
 from regard.attention.weighings import Softmax, Weighing
@@ -20,10 +20,11 @@ from regard.attention.weighings import Softmax, Weighing
 BLOCK = 1 << 20
 """How many scores the explicit way makes at once where it can work row by row: 4 MB of float32."""
 
-# With AVX-512 two plain products beat the fused kernel up to 128 tokens; with AVX2 the two are
-# level below 128, and the kernel is the steadier of them.
+# Up to 128 tokens two plain products beat the fused kernel: with AVX-512 always, with AVX2 under a
+# causal mask; without one the two are level there, and the kernel is the steadier of them.
 # A property of the machine, not a race at run time: the same run must give the same bits.
-FEW = 128 * 128 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 0
+FEW_CAUSAL = 128 * 128
+FEW = FEW_CAUSAL if torch.backends.cpu.get_cpu_capability() == "AVX512" else 0
 """Scores up to which an attention without a mask is computed explicitly on a CPU."""
 
 Selection = int | slice | list[int]
@@ -151,12 +152,11 @@ class Attention(nn.Module):
         self, comparison: Comparison, queries: Tensor, values: Tensor, mask: Mask | None
     ) -> Tensor:
         """The context alone, the quickest way there is."""
-        dropping = self.training and self.dropout > 0.0
+        weigh, dropping = self.weigh, self.training and self.dropout > 0.0
+        if isinstance(comparison, InnerProduct) and isinstance(weigh, Softmax) and not dropping:
+            way = plain_context if _few(comparison, mask) else fused_context
+            return way(comparison, values, mask, weigh.sharpness)
         count, keys = comparison.sizes
-        if isinstance(comparison, InnerProduct) and isinstance(self.weigh, Softmax):
-            few = count * keys <= FEW and mask is None and comparison.device.type == "cpu"
-            if not dropping and not few:
-                return fused_context(comparison, values, mask, self.weigh.sharpness)
         step = max(1, BLOCK // max(keys * values.shape[:-2].numel(), 1))
         if step >= count:
             return self._mix(comparison, queries, values, _dense(mask, comparison, None))
@@ -192,6 +192,16 @@ class Attention(nn.Module):
         if self.training and self.dropout > 0.0:
             return F.dropout(weights, self.dropout)
         return weights
+
+
+def _few(comparison: InnerProduct, mask: Mask | None) -> bool:
+    """Whether the scores are so few that plain products are the quicker way."""
+    queries, keys = comparison.sizes
+    if comparison.device.type != "cpu" or comparison.bias is not None:
+        return False
+    if mask is None:
+        return queries * keys <= FEW
+    return isinstance(mask, Causal) and 1 < queries == keys and queries * keys <= FEW_CAUSAL
 
 
 def _dense(mask: Mask | None, comparison: Comparison, rows: Tensor | None) -> Tensor | None:

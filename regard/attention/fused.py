@@ -41,6 +41,21 @@ def fused_context(
     return _by_rows(comparison, values, mask, sharpness)
 
 
+def plain_context(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
+) -> Tensor:
+    """The same by two plain products over all heads; the mask is none, or causal."""
+    queries, keys = comparison.sizes
+    q, k, v = (_four_axes(x).squeeze(1) for x in (comparison.queries, comparison.keys, values))
+    hidden = q.new_zeros(())  # added to the scores by the product itself
+    if mask is not None:
+        hidden = q.new_full((queries, keys), float("-inf")).triu(1)
+    scale = comparison.scale * sharpness
+    scores = torch.baddbmm(hidden, q, k.transpose(1, 2), alpha=scale)  # (batch · …, query, key)
+    context = torch.bmm(scores.softmax(dim=-1), v)
+    return context.reshape(*values.shape[:-2], queries, values.shape[-1])
+
+
 def _by_rows(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:

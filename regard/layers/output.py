@@ -51,8 +51,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         smoothing: float,
     ) -> Tensor:
         learning = any(ctx.needs_input_grad)
-        vocabulary_size = weight.shape[0]
-        step = max(1, CHUNK // vocabulary_size)
+        step = max(1, CHUNK // weight.shape[0])
         loss = torch.zeros((), dtype=torch.float64, device=features.device)
         to_features = torch.empty_like(features) if learning else features
         to_weight = torch.zeros_like(weight) if learning else weight
@@ -60,17 +59,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
         for first in range(0, features.shape[0], step):
             rows = slice(first, first + step)
             x, wanted = features[rows], targets[rows].unsqueeze(-1)
-            logs = F.log_softmax(F.linear(x, weight, bias), dim=-1)  # (rows, vocabulary)
-            loss -= (1 - smoothing) * logs.gather(1, wanted).sum(dtype=torch.float64)
-            if smoothing:
-                loss -= smoothing * logs.sum(dtype=torch.float64) / vocabulary_size
+            likely, missed = _probabilities(F.linear(x, weight, bias), wanted, smoothing)
+            loss += missed
             if not learning:
                 continue
-            # d loss / d logits = p − (1 − ε) [target] − ε / V, made in place
-            slope = logs.exp_()
-            slope.scatter_add_(1, wanted, torch.full_like(wanted, smoothing - 1, dtype=x.dtype))
-            if smoothing:
-                slope.sub_(smoothing / vocabulary_size)
+            slope = _slope(likely, wanted, smoothing)  # (rows, vocabulary)
             torch.mm(slope, weight, out=to_features[rows])
             to_weight.addmm_(slope.T, x)
             if to_bias is not None:
@@ -85,3 +78,26 @@ class _LinearCrossEntropy(torch.autograd.Function):
         ctx.gradients = None
         scaled = [g if g is None else g.mul_(upstream) for g in (to_features, to_weight, to_bias)]
         return (*scaled, None, None)
+
+
+def _probabilities(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """softmax(logits), (rows, vocabulary), and the loss of these rows, summed."""
+    if smoothing:
+        logs = F.log_softmax(logits, dim=-1)
+        at_target, everywhere = logs.gather(1, targets), logs.mean(dim=-1, keepdim=True)
+        loss = (1 - smoothing) * at_target + smoothing * everywhere
+        return logs.exp_(), -loss.sum(dtype=torch.float64)
+    # The exponentials are taken once. Only a probability too small to be written needs its
+    # logarithm the long way.
+    likely = logits.softmax(dim=-1)
+    at_target = likely.gather(1, targets)
+    written = bool((at_target >= torch.finfo(likely.dtype).tiny).all())
+    logs = at_target.log() if written else F.log_softmax(logits, dim=-1).gather(1, targets)
+    return likely, -logs.sum(dtype=torch.float64)
+
+
+def _slope(likely: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    """d loss / d logits = p − (1 − ε) [target] − ε / V, made in place of p."""
+    less = torch.full_like(targets, smoothing - 1, dtype=likely.dtype)
+    likely.scatter_add_(1, targets, less)
+    return likely.sub_(smoothing / likely.shape[1]) if smoothing else likely

@@ -16,14 +16,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
 from torch.utils.checkpoint import checkpoint
 
 from regard.data.batches import Pairs, Words
 from regard.data.feeds import Feed
 from regard.training.carried import refilled, tensors_of
 from regard.training.objectives import Objective, check_finite
-from regard.training.optimizers import memory_of, optimizer_of, remember
+from regard.training.optimizers import memory_of, optimizer_of, remember, shorten
 from regard.training.placement import Placement, gathered
 from regard.training.recipe import TrainingConfig
 from regard.training.record import Record
@@ -120,7 +119,7 @@ class Training:
             progress.loss += loss.item()
             progress.tokens += batch.tokens
         if config.clip is not None:
-            clip_grad_norm_(self.model.parameters(), config.clip)
+            shorten(self.model, config.clip)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         progress.step += 1

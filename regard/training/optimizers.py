@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.training.placement import laid_like
 from regard.training.recipe import TrainingConfig
@@ -23,6 +24,18 @@ def optimizer_of(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimi
         return torch.optim.SGD(groups, lr=config.rate, momentum=config.momentum, fused=True)
     kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
     return kind(groups, lr=config.rate, betas=config.betas, eps=config.epsilon, fused=True)
+
+
+def shorten(model: nn.Module, longest: float) -> None:
+    """g ← g · min(1, longest / ‖g‖), over all parameters together
+
+    Most steps are short enough, and then nothing is written. Pascanu, Mikolov & Bengio (2013),
+    section 3.2.
+    """
+    parameters = [p for p in model.parameters() if p.grad is not None]
+    norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+    if norm > longest:
+        clip_grads_with_norm_(parameters, longest, norm)
 
 
 def memory_of(optimizer: torch.optim.Optimizer, names: dict[Tensor, str]) -> dict[str, Tensor]:

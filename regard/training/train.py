@@ -26,6 +26,7 @@ from regard.training.board import on_board
 from regard.training.evaluation import figures, scored
 from regard.training.files import toml
 from regard.training.loop import Tell, Training
+from regard.training.memory import keep_freed_memory
 from regard.training.placement import Placement
 from regard.training.recipe import Recipe, read_recipe
 from regard.training.record import Record
@@ -52,6 +53,7 @@ def train(
     """
     recipe = rooted(read_recipe(name, settings), find_recipe(name).parent)
     folder = out or Path("runs") / recipe.name
+    keep_freed_memory()
     placement = Placement.here()
     try:
         check_place(folder, recipe, resume)

@@ -378,3 +378,15 @@ def test_few_tokens_taken_explicitly_read_what_the_kernel_reads(monkeypatch):
     monkeypatch.setattr("regard.attention.attention.FEW", 5 * 11)
     explicit = Attention(ScaledDot())(queries, keys, values).context
     assert_close(explicit, kernel)
+
+
+@pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
+def test_few_tokens_under_a_causal_mask_read_what_the_kernel_reads(leading, monkeypatch):
+    tensors = [torch.randn(*leading, 9, 7, requires_grad=True) for _ in range(3)]
+    read = []
+    for few in (9 * 9, 0):
+        monkeypatch.setattr("regard.attention.attention.FEW_CAUSAL", few)
+        context = Attention(ScaledDot())(*tensors, mask=Causal()).context
+        read.append((context, *torch.autograd.grad(context.square().sum(), tensors)))
+    for explicit, kernel in zip(*read, strict=True):
+        assert_close(explicit, kernel)
