@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,6 +34,58 @@ def race(
             times[index].append(time.perf_counter() - start)
         order.reverse()
     return [1000 * statistics.median(each) for each in times]
+
+
+def race_apart(module: str, names: Sequence[str], threads: int, rounds: int = 25) -> list[float]:
+    """`race` for competitors that want a process of their own: what one of them tells the C library
+    about memory would help the others, too.
+
+    Each runs as `python -m module --compete name threads` and answers by `compete`; they take turns
+    of a few steps, and whoever waits sleeps.
+    """
+    command = [sys.executable, "-m", module, "--compete"]
+    runners = [
+        subprocess.Popen(
+            [*command, name, str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in names
+    ]
+    times: list[list[float]] = [[] for _ in names]
+    for turn in range(rounds + 2):  # two to get warm
+        for place, runner in enumerate(runners):
+            took = _one_turn(runner)
+            if turn >= 2:
+                times[place].append(took)
+        runners.reverse()
+        times.reverse()
+    if rounds % 2:
+        times.reverse()
+        runners.reverse()
+    for runner in runners:
+        runner.communicate("")
+    return [statistics.median(each) for each in times]
+
+
+def _one_turn(runner: subprocess.Popen[str]) -> float:
+    assert runner.stdin is not None and runner.stdout is not None
+    runner.stdin.write("go\n")
+    runner.stdin.flush()
+    took = float(runner.stdout.readline())
+    time.sleep(0.02)  # its threads go to sleep before the next one's wake up
+    return took
+
+
+def compete(step: Callable[[], object], steps: int = 4) -> None:
+    """Answer every line of the input with the milliseconds a step took, `steps` of them."""
+    for _ in sys.stdin:
+        step()  # awake again, and its memory back in the cache
+        start = time.perf_counter()
+        for _ in range(steps):
+            step()
+        print(1000 * (time.perf_counter() - start) / steps, flush=True)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from regard.models.ngram import Ngram
+from regard.run import load
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
 HEAD = """# Results
@@ -23,24 +26,44 @@ shipped recipe on 2 cores, scored on validation data by `regard evaluate`.
 | recipe | score | expected | minutes | steps | signature |
 |---|---|---|---|---|---|
 """
+LANGUAGE_MODELS = """
+## Language models on the Penn Treebank
+
+Perplexity on the validation text: 73,760 words, sentence ends among them, each predicted. The
+parameters of an n-gram model are the n-grams it has counted. The last column is the share of
+attention that falls on the last five words a position may see.
+
+| recipe | model | parameters | perplexity | on the last five |
+|---|---|---|---|---|
+"""
 
 
 def keep(run: Path) -> None:
     """Copy what can be committed of a run, and evaluate it."""
-    from regard.run import load
-
     loaded = load(run)
     place = RESULTS / loaded.recipe.name
     place.mkdir(parents=True, exist_ok=True)
     for name in ("recipe.toml", "record.jsonl"):
         shutil.copy(run / name, place / name)
-    values = loaded.judge()
+    values = {**loaded.judge(), "parameters": parameters(loaded.model)}
     (place / "evaluation.json").write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 
-def row(place: Path) -> str:
+def parameters(model: Any) -> int:
+    """The numbers a model has learned; of an n-gram model, the n-grams."""
+    if isinstance(model, Ngram):
+        return sum(len(level.keys) - 1 for level in model.levels)
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def read(place: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The recipe and the evaluation."""
     recipe = tomllib.loads((place / "recipe.toml").read_text(encoding="utf-8"))
-    values: dict[str, Any] = json.loads((place / "evaluation.json").read_text(encoding="utf-8"))
+    return recipe, json.loads((place / "evaluation.json").read_text(encoding="utf-8"))
+
+
+def row(place: Path) -> str:
+    recipe, values = read(place)
     record = [json.loads(line) for line in (place / "record.jsonl").read_text().splitlines()]
     (metric, expected), *_ = recipe["evaluation"]["expected"].items()
     # An evaluation tells its own seconds; steps tell those since the run began.
@@ -58,11 +81,24 @@ def row(place: Path) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
+def language_models(places: list[Path]) -> str:
+    """Every language model of the Penn Treebank, the best one last."""
+    found = [(place.name, *read(place)) for place in places if place.name.startswith("ptb-")]
+    rows = []
+    for name, recipe, values in sorted(found, key=lambda each: -float(each[2]["perplexity"])):
+        model = recipe["model"]
+        kind = f"{model['name']} ({model['kind']})" if "kind" in model else model["name"]
+        near = f"{values['on_last_five']:.0%}" if "on_last_five" in values else ""
+        size = f"{values['parameters']:,}"
+        rows.append(f"| `{name}` | {kind} | {size} | {values['perplexity']:.1f} | {near} |\n")
+    return LANGUAGE_MODELS + "".join(rows)
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--keep"]:
         keep(Path(sys.argv[2]))
     places = sorted(path.parent for path in RESULTS.glob("*/evaluation.json"))
-    page = HEAD + "".join(row(place) for place in places)
+    page = HEAD + "".join(row(place) for place in places) + language_models(places)
     (ROOT / "docs" / "results.md").write_text(page, encoding="utf-8")
     print(page)
 

@@ -23,6 +23,7 @@ from regard.text import Tokenizer
 from regard.training import parallel
 from regard.training.evaluation import scored, signature
 from regard.training.objectives import Objective
+from regard.training.reach import looks_back, share_of_last
 from regard.training.recipe import Recipe, read_recipe
 from regard.training.tasks import Text, Texts, Work, build, language_feed, scoring
 from regard.training.train import counted
@@ -129,14 +130,20 @@ class Run:
         return [self._answer(text, each) for text, each in zip(texts, found, strict=True)]
 
     def evaluate(self, text: Iterable[str], name: str = "valid") -> dict[str, Any]:
-        """Loss, perplexity and bits over lines of text, with a signature."""
+        """Loss, perplexity and bits over lines of text, with a signature.
+
+        `on_last_five` is the share of attention that falls on the five nearest words.
+        """
         self._expect("language-model", "evaluate")
         started = time.monotonic()
         feed = language_feed(text, self.tokenizer, scoring(self.recipe), None)
+        values: dict[str, Any]
         if isinstance(self.model, Ngram):
             values = counted(self.model, feed)
         else:
             values = scored(Objective(self.model), feed, getattr(self.model, "carries", False))
+            if looks_back(self.model):
+                values["on_last_five"] = share_of_last(self.model, feed)
         metric = "loss" if self.recipe.data.unit == "character" else "perplexity"
         told = signature(self.recipe, metric, values[metric], data=name)
         return {**values, "seconds": round(time.monotonic() - started, 2), "signature": told}

@@ -1,0 +1,69 @@
+"""How far back a model looks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from regard.data.feeds import Columns
+from regard.models import AttentiveConfig, AttentiveLM, RecurrentConfig, RecurrentLM
+from regard.training.reach import looks_back, share_of_last
+
+
+def even_model(window: int, include_current: bool = False) -> AttentiveLM:
+    """Scores of a zero vector are all alike, so every visible word gets the same weight."""
+    config = AttentiveConfig(
+        vocabulary_size=11,
+        hidden_size=8,
+        layers=1,
+        window=window,
+        include_current=include_current,
+    )
+    model = AttentiveLM(config).eval()
+    for weight in model.attention.parameters():
+        torch.nn.init.zeros_(weight)
+    return model
+
+
+def feed() -> Columns:
+    return Columns(torch.arange(121) % 11, batch=2, length=10)
+
+
+def test_of_ten_words_looked_at_alike_the_last_five_have_half():
+    # A row has 60 positions: 10 see fewer than ten words, and of these 6, 7, 8 and 9 count.
+    shares = [5 / seen for seen in (6, 7, 8, 9)] + [0.5] * 50
+    assert share_of_last(even_model(10), feed()) == pytest.approx(sum(shares) / len(shares))
+
+
+def test_the_current_word_is_one_of_the_five():
+    # Ten earlier words and the current one, eleven in all.
+    shares = [5 / seen for seen in (6, 7, 8, 9, 10)] + [5 / 11] * 50
+    share = share_of_last(even_model(10, include_current=True), feed())
+    assert share == pytest.approx(sum(shares) / len(shares))
+
+
+def test_where_only_five_can_be_seen_there_is_nothing_to_say():
+    assert share_of_last(even_model(5), feed()) == 0.0
+
+
+def test_weight_moved_to_the_nearest_word_is_all_of_it():
+    model = even_model(10)
+    model.attention.changes.append(nearest)
+    assert share_of_last(model, feed()) == pytest.approx(1.0)
+    model.attention.changes[:] = [farthest]
+    assert share_of_last(model, feed()) == pytest.approx(0.0)
+
+
+def nearest(weights: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+    last = weights.shape[-1] - 1 - visible.expand_as(weights).int().flip(-1).argmax(-1)
+    return torch.nn.functional.one_hot(last, weights.shape[-1]).to(weights)
+
+
+def farthest(weights: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+    first = visible.expand_as(weights).int().argmax(-1)
+    return torch.nn.functional.one_hot(first, weights.shape[-1]).to(weights)
+
+
+def test_a_model_without_attention_does_not_look_back():
+    assert looks_back(even_model(5))
+    assert not looks_back(RecurrentLM(RecurrentConfig(vocabulary_size=11, hidden_size=8)))
