@@ -70,11 +70,12 @@ def row(place: Path) -> str:
     told = [line for line in record if line["event"] == "train"] or record
     seconds = max(line.get("seconds", 0) for line in told)
     steps = max(line["step"] for line in record)
+    threads = record[-1].get("threads", 2)
     cells = [
         f"`{place.name}`",
         f"{metric} {values[metric]:.4g}",
         f"{expected:g}",
-        f"{seconds / 60:.1f}",
+        f"{seconds / 60:.1f}" + (" on one core" if threads == 1 else ""),
         f"{steps:,}",
         f"`{values['signature']}`".replace("|", "\\|"),
     ]

@@ -274,4 +274,5 @@ class Training:
             self.placement.fill(self.model, last)
         elif self.ema or self.best:
             self.placement.fill(self.model, self.ema or self.best)
-        self.note("end", {"step": self.progress.step, "best_step": self.progress.best_step})
+        values = {"step": self.progress.step, "best_step": self.progress.best_step}
+        self.note("end", {**values, "threads": torch.get_num_threads()})
