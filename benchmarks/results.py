@@ -1,7 +1,7 @@
 """python -m benchmarks.results: docs/results.md from the run records under results/.
 
-python -m benchmarks.results --keep RUN adds a finished run's records first: its recipe, its
-record and its evaluation, never its weights.
+python -m benchmarks.results --keep RUN … adds the records of finished runs first: recipe, record and
+evaluation, never weights.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def language_models(places: list[Path]) -> str:
 
 def main() -> None:
     if sys.argv[1:2] == ["--keep"]:
-        keep(Path(sys.argv[2]))
+        for run in sys.argv[2:]:
+            keep(Path(run))
     places = sorted(path.parent for path in RESULTS.glob("*/evaluation.json"))
     page = HEAD + "".join(row(place) for place in places) + language_models(places)
     (ROOT / "docs" / "results.md").write_text(page, encoding="utf-8")

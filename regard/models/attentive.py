@@ -104,10 +104,11 @@ class AttentiveLM(nn.Module):
         self.reader = Reader(config)
         self.attention = Attention(_score(config))
         features_size = config.word_size if config.tied else config.part_size
-        self.mix = nn.Linear(2 * config.part_size, features_size)
+        self.mix = nn.Linear(2 * config.part_size, features_size, bias=False)
         self.dropout = dropping(config, config.output_dropout)
         self.output = nn.Linear(features_size, config.vocabulary_size)
         settle(self, config)
+        self._begin_plain()
 
     def forward(self, batch: Words) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, position, vocabulary)
@@ -121,6 +122,16 @@ class AttentiveLM(nn.Module):
         states, recurrent = self.reader(laid, state.recurrent)  # (batch, position, hidden)
         mixed, state = self._looked_back(states, laid.lengths, state)
         return laid.back(self.dropout(mixed)), state._replace(recurrent=recurrent)
+
+    def _begin_plain(self) -> None:
+        """What predicts passes the mix unchanged at the start, as if there were no looking back.
+
+        Small numbers through one more small layer would learn slowly, and with a rate that suits
+        the plain model not at all.
+        """
+        with torch.no_grad():
+            predicting = self.mix.weight[:, self.config.part_size :]  # (features, part)
+            nn.init.eye_(predicting)
 
     def begin(self, batch_size: int) -> AttentiveState:
         """The state before the first word: nothing to look back at."""

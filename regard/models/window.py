@@ -34,10 +34,13 @@ class WindowConfig:
     hidden_size: int = 100
     direct: bool = False
     dropout: float = 0.0  # of the words' vectors and the hidden layer; not in the paper
+    init_range: float = 0.1  # the words' vectors start within ±, near to each other
 
     def __post_init__(self) -> None:
         at_least(1, self, "vocabulary_size", "embedding_size", "hidden_size")
         at_least(2, self, "order")
+        if self.init_range <= 0:
+            raise ValueError(f"init_range ({self.init_range}) must be above 0")
         shares(self, "dropout")
 
 
@@ -64,6 +67,9 @@ class WindowLM(nn.Module):
         # One row more than there are words: what stands before the first word is nothing, a zero.
         self.nothing = config.vocabulary_size
         self.embedding = Embedding(self.nothing + 1, config.embedding_size, self.nothing)
+        # A rare word is moved a few times only: far out, it would stay where chance has put it.
+        with torch.no_grad():
+            self.embedding.weight[: self.nothing].uniform_(-config.init_range, config.init_range)
         window_size = (config.order - 1) * config.embedding_size
         self.hidden = nn.Linear(window_size, config.hidden_size)
         self.dropout = Dropout(config.dropout)

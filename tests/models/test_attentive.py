@@ -95,3 +95,13 @@ def test_key_value_predict_leaves_each_job_its_own_third(words):
     states = torch.randn(2, 7, 12)
     keys, values, predicting = model._parts(states)
     assert_close(torch.cat([keys, values, predicting], dim=-1), states)
+
+
+def test_a_fresh_model_begins_as_the_plain_one(words):
+    model = AttentiveLM(AttentiveConfig(**SMALL))
+    with torch.no_grad():
+        model.mix.weight[:, : model.config.part_size] = 0.0  # nothing of what was read
+    batch = words(3, 7)
+    features, _ = model.features(batch)
+    assert_close(features, plain_states(model, batch).tanh())
+    assert model.mix.bias is None  # section 2.1 has none
