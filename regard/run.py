@@ -65,7 +65,11 @@ def load(folder: str | Path) -> Run:
         arrays = {name: tensor.numpy() for name, tensor in weights.items()}
         return Run(folder, recipe, tokenizer, Ngram.from_tensors(config, arrays))
     model = build(recipe, tokenizer)
-    model.load_state_dict(weights)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split("\n", 2)[:2])
+        raise ValueError(f"{folder}: the weights are not those of its recipe: {reason}") from None
     return Run(folder, recipe, tokenizer, model.eval())
 
 

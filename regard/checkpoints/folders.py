@@ -78,7 +78,11 @@ def write_json(path: Path, content: Any) -> None:
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """A safetensors file; tensors that share memory are written out separately."""
-    save_file({name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}, path)
+    apart = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
+    try:
+        save_file(apart, path)
+    except SafetensorError as error:  # a full disk, in the words of another language
+        raise OSError(f"{path} cannot be written: {error}") from None
     flush(path)
 
 
@@ -94,21 +98,26 @@ def write_manifest(folder: Path) -> None:
 
 def check_folder(folder: Path) -> None:
     """Raise a ValueError unless every file of the manifest is there as it was written."""
+    for name, entry in read_manifest(folder).items():
+        path = folder / name
+        if not path.is_file():
+            raise ValueError(f"{folder} is incomplete: {name} is missing")
+        if entry != {"bytes": path.stat().st_size, "sha256": digest(path)}:
+            raise ValueError(f"{path} is damaged: its content is not what was saved")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Size and SHA-256 of each file that a folder was written with."""
     manifest = read_json(folder / MANIFEST)
     version = manifest.get("version") if isinstance(manifest, dict) else None
-    if not isinstance(version, int):
-        raise ValueError(f"{folder / MANIFEST} is not a manifest of regard")
-    if version > VERSION:
+    if isinstance(version, int) and version > VERSION:
         raise ValueError(
             f"{folder} was written by a newer regard (format {version}, this one reads up to "
             f"{VERSION}); upgrade regard to use it"
         )
-    for name, entry in manifest["files"].items():
-        path = folder / name
-        if not path.is_file():
-            raise ValueError(f"{folder} is incomplete: {name} is missing")
-        if path.stat().st_size != entry["bytes"] or digest(path) != entry["sha256"]:
-            raise ValueError(f"{path} is damaged: its content is not what was saved")
+    if version != VERSION or not isinstance(manifest.get("files"), dict):
+        raise ValueError(f"{folder / MANIFEST} is not a manifest of regard")
+    return manifest["files"]
 
 
 def read_json(path: Path) -> Any:

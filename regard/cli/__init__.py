@@ -32,6 +32,10 @@ class OneLineErrors(click.Group):
             # Whoever reads, `head` say, has seen enough; nothing more can be written there.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(0)
+        except click.UsageError as error:
+            asked = (error.ctx or ctx).command_path
+            click.echo(f"regard: {error.format_message()} See: {asked} --help", err=True)
+            ctx.exit(2)
         except (ValueError, FloatingPointError, OSError) as error:
             click.echo(f"regard: {' '.join(str(error).split())}", err=True)
             ctx.exit(2)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from regard.cli.inputs import named
+
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
@@ -16,7 +18,7 @@ def evaluate(run: Path, files: tuple[str, ...], as_json: bool) -> None:
     """Score RUN on its validation data, or on the files of --data."""
     from regard.run import load
 
-    values = load(run).judge(list(files))
+    values = load(run).judge(named(files))
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -33,3 +34,8 @@ def inputs_of(given: tuple[str, ...], file: str | None) -> list[str]:
     from regard.data.corpora import lines
 
     return list(lines(file))
+
+
+def named(files: tuple[str, ...]) -> list[str]:
+    """The files of --data: as they are found from here, else where the recipe has its data."""
+    return [str(Path(file).absolute()) if Path(file).exists() else file for file in files]

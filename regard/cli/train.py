@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -19,7 +23,7 @@ def train(recipe: str, out: Path | None, settings: tuple[str, ...], resume: bool
     from regard.training.signals import STOPPED
     from regard.training.train import train as run
 
-    with Progress() as progress:
+    with compiling(), Progress() as progress:
         folder, ended = run(
             recipe, out, list(settings), resume=resume, tell=progress.tell, probe=probed
         )
@@ -28,3 +32,22 @@ def train(recipe: str, out: Path | None, settings: tuple[str, ...], resume: bool
         raise SystemExit(STOPPED)
     if progress.first:
         click.echo(f"run: {folder}")
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """What torch.compile complains about at length, in a line."""
+    if "TORCH_LOGS" not in os.environ:
+        # Its hints on how a model might be compiled in larger pieces are for whoever wrote it.
+        logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
+    try:
+        yield
+    except RuntimeError as error:
+        # Known by its module: importing the compiler would cost every run a second.
+        if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+            raise
+        reason = str(error).strip().partition("\n")[0]
+        raise ValueError(
+            f"training.compile: torch cannot compile here: {reason}; "
+            "--set training.compile=false trains without"
+        ) from None

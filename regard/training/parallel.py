@@ -98,7 +98,9 @@ def judged(
     values: dict[str, Any] = scored(Objective(model), laid, carries=False)
     values["exact_match"] = exact_match(model, laid, tokenizer, recipe)
     values["seconds"] = seconds(started)
-    told = signature(recipe, "exact_match", values["exact_match"], data=files or split)
+    told = signature(
+        recipe, "exact_match", values["exact_match"], data="--data" if files else split
+    )
     return {**values, "signature": told}
 
 

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from regard.decoding.config import DecodingConfig
+from regard.models.catalog import entry
 from regard.text import TextConfig
 from regard.training.schedules import ScheduleConfig
 from regard.training.shipped import find_recipe
 
 Files = str | list[str] | None
+COUNTS = (
+    *("epochs", "steps", "batch", "tokens", "length", "accumulate", "keep", "patience"),
+    *("evaluate_every", "save_every", "log_every"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +89,17 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("one of epochs and steps must be given, and not both")
-        for name in ("batch", "tokens", "length", "accumulate", "keep", "log_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} ({getattr(self, name)}) must be 1 or more")
+        for name in COUNTS:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} ({value}) must be 1 or more")
+        for name in ("rate", "momentum", "weight_decay", "clip", "average"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} ({value}) must be 0 or more")
+        for name in ("ema", "label_smoothing"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be at least 0 and below 1")
         if self.average > self.keep:
             raise ValueError(f"average ({self.average}) needs as many in keep ({self.keep})")
 
@@ -115,8 +128,11 @@ class Recipe:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if "name" not in self.model:
+        name = self.model.get("name")
+        if name is None:
             raise ValueError("model.name is missing: which model is it?")
+        if not isinstance(name, str):
+            raise ValueError(f"model.name ({name!r}) must be a string")
 
 
 def read_recipe(name: str, settings: list[str] | None = None) -> Recipe:
@@ -151,7 +167,19 @@ def override(content: dict[str, Any], setting: str) -> None:
 
 def checked(content: dict[str, Any], where: str) -> Recipe:
     """The content as a `Recipe`, or a ValueError that names the key, its value and the reason."""
-    return check_as(Recipe, content, where)
+    recipe = check_as(Recipe, content, where)
+    hints = get_type_hints(entry(recipe.model["name"]).config)
+    model = {key: _typed(hints, key, value, where) for key, value in recipe.model.items()}
+    return replace(recipe, model=model)
+
+
+def _typed(hints: dict[str, Any], key: str, value: Any, where: str) -> Any:
+    """A setting of the model as its config has it; one that is not known is not ours to refuse."""
+    try:
+        return TypeAdapter(hints.get(key, Any)).validate_python(value)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise ValueError(f"{where}: model.{key} ({value!r}): {reason}") from None
 
 
 def check_as(kind: type[Any], content: dict[str, Any], where: str) -> Any:
@@ -186,7 +214,7 @@ def _told(kind: type[Any], error: ValidationError) -> str:
     message = first["msg"].removeprefix("Value error, ")
     value = first.get("input")
     shown = "" if is_dataclass(value) or isinstance(value, dict) else f" ({value!r})"
-    return f"{name}{shown}: {message}"
+    return f"{name}{shown}: {message}" if name else message
 
 
 def _known(kind: type[Any], path: list[str]) -> list[str]:

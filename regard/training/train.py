@@ -92,7 +92,9 @@ def check_place(folder: Path, recipe: Recipe, resume: bool) -> None:
                     f"use {kept}, or train into another folder"
                 )
         return
-    if folder.exists() and any(folder.iterdir()):
+    # What failed before its first save left these, and nothing worth keeping.
+    begun = {"recipe.toml", "tokenizer.json", "record.jsonl"}
+    if folder.exists() and any(path.name not in begun for path in folder.iterdir()):
         raise ValueError(f"{folder} is not empty; --resume goes on with it, --out names another")
 
 

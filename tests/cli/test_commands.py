@@ -103,3 +103,20 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
     code, output = typed("lecture", "aaba", "--out", str(tmp_path / "nowhere" / "aaba.svg"))
     assert code == 2
     assert "nowhere" in output.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["tran"], "No such command 'tran'"),
+        (["train"], "Missing argument 'RECIPE'"),
+        (["train", "numbers-de", "--uot", "run"], "No such option"),
+        (["generate", "run", "--longest", "many"], "'many' is not a valid integer"),
+    ],
+)
+def test_words_that_make_no_command_are_answered_in_one_line(words, message):
+    code, output = typed(*words)
+    assert code == 2
+    (line,) = output.splitlines()
+    assert message in line
+    assert line.endswith("--help")

@@ -1,11 +1,13 @@
 """A language model from a text to an answer, by the commands a user types."""
 
 import json
+import re
 
 import pytest
 import tokenizers
 from click.testing import CliRunner
 
+from regard.checkpoints.folders import read_tensors, write_manifest, write_tensors
 from regard.cli import main
 from regard.text import Tokenizer
 
@@ -60,14 +62,61 @@ def test_other_text_is_judged_from_a_file_too(run, tmp_path):
     assert values["tokens"] == 6
 
 
+def test_a_file_to_judge_by_is_looked_for_from_here_first(run, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "other.txt").write_text("the cat sees the dog\n")
+    monkeypatch.chdir(tmp_path / "here")
+    assert json.loads(typed("evaluate", run, "--data", "other.txt", "--json"))["tokens"] == 6
+    there = json.loads(typed("evaluate", run, "--data", "valid.txt", "--json"))  # by the recipe
+    assert there["tokens"] == json.loads(typed("evaluate", run, "--json"))["tokens"]
+
+
+@pytest.mark.parametrize("name", ["nothing.txt", "binary.txt"])
+def test_a_file_that_cannot_be_judged_by_is_named(name, run, tmp_path):
+    (tmp_path / "binary.txt").write_bytes(b"\x00\x01")
+    assert name in refused("evaluate", run, "--data", tmp_path / name)
+    assert name in refused("generate", run, "--input", tmp_path / name)
+
+
 def test_a_damaged_run_is_refused_in_one_line(run):
     (run / "model.safetensors").write_bytes(b"damaged")
     assert "is damaged" in refused("generate", run, "the")
 
 
+def test_weights_of_another_recipe_are_refused_in_one_line(run):
+    tensors = read_tensors(run / "model.safetensors")
+    del tensors["norm.weight"]
+    write_tensors(run / "model.safetensors", tensors)
+    write_manifest(run)
+    told = refused("generate", run, "the")
+    assert "the weights are not those of its recipe" in told
+    assert "norm.weight" in told
+
+
 def test_a_folder_that_is_no_run_is_refused_in_one_line(tmp_path):
     assert "no run folder" in refused("evaluate", tmp_path / "nothing")
     assert "manifest.json is missing" in refused("evaluate", tmp_path)
+
+
+def test_a_run_from_a_newer_regard_is_refused_in_one_line(run):
+    (run / "manifest.json").write_text(json.dumps({"version": 9, "files": {}}))
+    assert "written by a newer regard (format 9" in refused("generate", run, "the")
+
+
+def test_a_sentence_longer_than_the_positions_cannot_be_judged_whole(recipe, tmp_path):
+    path, out = recipe("transformer"), tmp_path / "run"
+    settings = ("--set", "training.feed=sentences", "--set", "training.steps=2")
+    typed("train", path, "--out", out, *settings)
+    (tmp_path / "long.txt").write_text("the cat " * 20 + "\n")
+    told = refused("evaluate", out, "--data", tmp_path / "long.txt")
+    assert "the text has 41 tokens, but this model has 16 positions" in told
+
+
+def test_a_prompt_longer_than_the_positions_goes_on_from_its_last_words(run):
+    said = typed("generate", run, "the cat " * 20, "--longest", "3", "--method", "greedy")
+    assert said.startswith("the cat " * 19)
+    told = refused("generate", run, "the cat " * 20, "--method", "beam", "--beam", "2")
+    assert "the 16 positions of the model" in told
 
 
 def test_a_text_longer_than_the_positions_is_refused_in_one_line(run):
@@ -92,3 +141,15 @@ def test_a_text_that_cannot_be_read_is_named(content, message, recipe, tmp_path)
 def test_an_unknown_model_gets_the_nearest_name(recipe, tmp_path):
     told = refused("train", recipe("lstm"), "--set", "model.name=rnm", "--out", tmp_path / "run")
     assert "rnn" in told
+
+
+def test_parallel_files_of_different_length_are_counted(tmp_path):
+    path = tmp_path / "pairs.toml"
+    head = '[task]\nkind = "translation"\n[data]\ntrain = ["a.en", "a.de"]\n'
+    model = '[model]\nname = "seq2seq"\n[training]\nfeed = "sentences"\nsteps = 1\n'
+    path.write_text(head + model)
+    (tmp_path / "a.en").write_text("one\ntwo\nthree\n")
+    (tmp_path / "a.de").write_text("eins\nzwei\n")
+    told = refused("train", path, "--out", tmp_path / "run")
+    assert re.search(r"a\.en has 3, .*a\.de has 2", told)
+    assert not (tmp_path / "run").exists()

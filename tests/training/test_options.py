@@ -1,11 +1,17 @@
 """What a recipe may switch on, and what it must not change."""
 
 import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
+from click.testing import CliRunner
 
 from regard.checkpoints.folders import read_tensors
+from regard.cli import main
 from regard.looking import Looks
 from regard.run import probed
 from regard.training.train import train
@@ -34,6 +40,76 @@ def test_bf16_learns_about_the_same(written, tmp_path):
         lines = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
         losses.append([line["loss"] for line in lines if line["event"] == "valid"][-1])
     assert losses[1] == pytest.approx(losses[0], abs=0.1)
+
+
+def losses(folder, event):
+    lines = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+    return {line["step"]: line["loss"] for line in lines if line["event"] == event}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["lstm", "transformer"])
+def test_a_compiled_model_learns_the_same(model, written, tmp_path):
+    settings = ["training.steps=4", "training.log_every=1", "training.evaluate_every=4"]
+    recipe = written(model)
+    weights(recipe, tmp_path / "plain", *settings)
+    weights(recipe, tmp_path / "compiled", *settings, "training.compile=true")
+    plain, compiled = (losses(tmp_path / name, "train") for name in ("plain", "compiled"))
+    assert len(plain) == 4
+    assert compiled == pytest.approx(plain, abs=1e-4)
+
+
+def test_without_a_compiler_one_line_says_so(written, tmp_path):
+    words = ["train", str(written("transformer")), "--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [sys.executable, "-m", "regard", *words, "--set", "training.compile=true"],
+        env={**os.environ, "CXX": "no-compiler", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "c")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("regard: training.compile: torch cannot compile here: ")
+    assert "C++ compiler" in line
+    assert line.endswith("--set training.compile=false trains without")
+
+
+def test_tensorboard_shows_the_losses_of_the_record(written, tmp_path):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    train(str(written("lstm")), tmp_path / "run", ["training.tensorboard=true"])
+    board = events.EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    for event in ("train", "valid"):
+        shown = {each.step: each.value for each in board.Scalars(f"{event}/loss")}
+        assert shown == pytest.approx(losses(tmp_path / "run", event), abs=1e-6)
+
+
+def test_a_board_is_told_the_losses_of_the_record(written, tmp_path, monkeypatch):
+    shown = {}
+
+    class Writer:
+        def __init__(self, folder):
+            assert folder == str(tmp_path / "run" / "tensorboard")
+
+        def add_scalar(self, name, value, step):
+            shown.setdefault(name, {})[step] = value
+
+        def flush(self):
+            pass
+
+    board = SimpleNamespace(SummaryWriter=Writer)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", board)
+    train(str(written("lstm")), tmp_path / "run", ["training.tensorboard=true"])
+    assert shown["train/loss"] == losses(tmp_path / "run", "train")
+    assert shown["valid/loss"] == losses(tmp_path / "run", "valid")
+
+
+def test_without_tensorboard_one_line_says_how_to_get_it(written, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    words = ["train", str(written("lstm")), "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(main, [*words, "--set", "training.tensorboard=true"])
+    assert done.exit_code == 2
+    (line,) = done.output.splitlines()
+    assert "TensorBoard is not installed: pip install tensorboard" in line
 
 
 def test_a_moving_average_with_no_memory_is_the_last_step(written, tmp_path):

@@ -35,6 +35,24 @@ def test_a_value_out_of_range_is_named(written):
         read_recipe(str(written("lstm")), ["training.batch=0"])
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.rate=-1", r"training: rate \(-1.0\) must be 0 or more"),
+        ("training.evaluate_every=0", r"training: evaluate_every \(0\) must be 1 or more"),
+        ("training.ema=1.0", r"training: ema \(1.0\) must be at least 0 and below 1"),
+        ("model.hidden_size=many", r"model.hidden_size \('many'\): .* valid integer"),
+        ("model.hidden_size=2.5", r"model.hidden_size \(2.5\): .* valid integer"),
+        ("model.dropout=high", r"model.dropout \('high'\): .* valid number"),
+        ("model.name=3", r"lstm.toml: model.name \(3\) must be a string"),
+        ("model.name=rnm", r"model \('rnm'\) is not known; did you mean rnn\?"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_before_any_text_is_read(setting, message, written):
+    with pytest.raises(ValueError, match=message):
+        read_recipe(str(written("lstm")), [setting])
+
+
 def test_a_missing_section_is_named(tmp_path):
     path = tmp_path / "empty.toml"
     path.write_text("seed = 1\n")

@@ -120,6 +120,22 @@ def test_a_folder_with_something_in_it_is_not_written_over(written, tmp_path):
         train(str(written("lstm")), tmp_path / "run")
 
 
+def test_what_failed_before_its_first_save_may_be_begun_again(written, tmp_path, monkeypatch):
+    def failing(self):
+        raise ValueError("no")
+
+    recipe = str(written("lstm"))
+    with monkeypatch.context() as broken:
+        broken.setattr(Training, "step", failing)
+        with pytest.raises(ValueError, match="no"):
+            train(recipe, tmp_path / "run")
+    assert (tmp_path / "run" / "recipe.toml").is_file()
+    train(recipe, tmp_path / "run")
+    assert (tmp_path / "run" / "manifest.json").is_file()
+    with pytest.raises(ValueError, match="is not empty; --resume"):
+        train(recipe, tmp_path / "run")
+
+
 def test_resuming_with_another_recipe_is_refused(written, tmp_path):
     recipe = str(written("lstm"))
     train(recipe, tmp_path / "run")
