@@ -12,8 +12,8 @@ def keep_freed_memory() -> bool:
     """Ask the C library to keep what is freed; True if it does.
 
     A training step frees and asks for the same large blocks over and over. glibc gives them back to
-    the system each time and gets them again page by page, each page zeroed first: a tenth of the
-    step of a small Transformer, a fifth of a word model's. In exchange the process never shrinks.
+    the system each time and gets them again page by page, each page zeroed first: 5 to 20 percent
+    of the step of a small model. In exchange the process never shrinks.
     Other C libraries have no such setting.
     """
     if not sys.platform.startswith("linux"):

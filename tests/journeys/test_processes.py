@@ -21,7 +21,12 @@ def tell(event, values):
 _, ended = train(sys.argv[1], Path(sys.argv[2]), sys.argv[3:], tell=tell)
 assert not ended
 """
-SETTINGS = ["model.dropout=0.0", "training.steps=8", "training.evaluate_every=4"]
+SETTINGS = [
+    "model.dropout=0.0",
+    "training.steps=8",
+    "training.evaluate_every=4",
+    "training.clip=0.3",
+]
 
 
 def launched(processes, *words):
