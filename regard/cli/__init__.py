@@ -20,6 +20,7 @@ from regard.cli.recipes import recipes
 from regard.cli.train import train
 from regard.cli.translate import translate
 from regard.cli.verify import verify
+from regard.openmp import spin_briefly
 
 
 class OneLineErrors(click.Group):
@@ -45,6 +46,7 @@ class OneLineErrors(click.Group):
 @click.version_option(__version__, prog_name="regard")
 def main() -> None:
     """Sequence models of the attention lineage: train them, run them, look inside them."""
+    spin_briefly()
 
 
 for command in (
