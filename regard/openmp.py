@@ -1,8 +1,8 @@
 """How long torch's threads spin while they wait for each other.
 
-OpenMP threads wait by turning in a circle, and torch's runtime turns for long: a second busy process
-on the same cores then slows both of them 20 times and more. Imports nothing, since the runtime
-reads its environment once, when torch is loaded.
+OpenMP threads wait by turning in a circle, and torch's runtime turns for long: a second busy
+process on the same cores then slows both of them 20 times and more. This file imports nothing of
+ours, since the runtime reads its environment once, when torch is loaded.
 """
 
 from __future__ import annotations

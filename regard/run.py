@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.attention import Label, Look, watch
 from regard.checkpoints.folders import check_folder, read_tensors
 from regard.data.batches import Pairs, Words
-from regard.data.feeds import Translations
+from regard.data.feeds import Bucketed, Translations
 from regard.decoding import Continuing, DecodingConfig, Hypothesis, decode
 from regard.looking import Looks
 from regard.models.catalog import entry
@@ -28,22 +28,50 @@ from regard.training.recipe import Recipe, read_recipe
 from regard.training.tasks import Text, Texts, Work, build, language_feed, scoring
 from regard.training.train import counted
 
+TOKENS = 4096
+"""Tokens answered at once, when many texts are asked: more gain nothing on a small machine."""
+
+
+class Candidate(NamedTuple):
+    """One possible answer."""
+
+    output: str
+    score: float
+    text: str  # the input with the output behind it, for those who continue it
+
 
 @dataclass(frozen=True)
 class Answer:
-    """What was asked, the best that came of it, and the others if they were asked for."""
+    """What was asked, and what came of it: the best, and the others if they were asked for."""
 
     input: str
-    output: str
-    score: float
-    hypotheses: tuple[tuple[str, float], ...] = ()
-    text: str = ""  # the input with the output behind it, for those who continue it
+    hypotheses: tuple[Candidate, ...]
+
+    @classmethod
+    def empty(cls, text: str) -> Answer:
+        """The answer to nothing."""
+        return cls(text, (Candidate("", 0.0, ""),))
+
+    @property
+    def output(self) -> str:
+        return self.hypotheses[0].output
+
+    @property
+    def score(self) -> float:
+        return self.hypotheses[0].score
+
+    @property
+    def text(self) -> str:
+        """The input with the output behind it, for those who continue it."""
+        return self.hypotheses[0].text
 
     def as_dict(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"input": self.input, "output": self.output, "score": self.score}
+        fields: dict[str, Any] = {"input": self.input, "output": self.output, "score": self.score}
         if len(self.hypotheses) > 1:
-            told["hypotheses"] = [{"output": text, "score": s} for text, s in self.hypotheses]
-        return told
+            fields["hypotheses"] = [
+                {"output": each.output, "score": each.score} for each in self.hypotheses
+            ]
+        return fields
 
 
 def load(folder: str | Path) -> Run:
@@ -96,42 +124,77 @@ class Run:
 
     # To use it
 
-    @torch.no_grad()
     def generate(self, prompts: Sequence[str] | str = "", **settings: Any) -> list[Answer]:
         """Continue each prompt; settings are those of the [decoding] section."""
-        self._expect("language-model", "generate")
-        prompts = [prompts] if isinstance(prompts, str) else list(prompts)
+        return list(self.answers("generate", _listed(prompts), **settings))
+
+    def translate(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
+        """Translate each text; settings are those of the [decoding] section."""
+        return list(self.answers("translate", _listed(texts), **settings))
+
+    def answers(
+        self,
+        verb: str,
+        texts: Sequence[str],
+        *,
+        numbers: Sequence[int] | None = None,
+        **settings: Any,
+    ) -> Iterator[Answer]:
+        """Answer texts in their order, each as soon as it and those before it are ready.
+
+        Texts of like length go together, about 4,096 tokens at once. What is sampled follows from
+        the number of a text (0, 1, … if not given) and not from the texts beside it.
+        """
+        kind = {"generate": "language-model", "translate": "translation"}[verb]
+        self._expect(kind, verb)
         config = self.decoding(**settings)
-        ids = [self.tokenizer.encode(prompt).ids for prompt in prompts]
-        found = self._continuing(config).answers(ids)
-        rows = zip(prompts, ids, found, strict=True)
-        return [self._answer(prompt, each, before) for prompt, before, each in rows]
+        asked = [self._ids(text) for text in texts]
+        answer = self._continue if verb == "generate" else self._translate
+        plan = Bucketed([len(ids) + 1 for ids in asked], TOKENS, None).plan(0) if asked else ()
+
+        def answered(places: Sequence[int]) -> list[Answer]:
+            ids = [asked[i] for i in places]
+            own = list(places) if numbers is None else [numbers[i] for i in places]
+            found = answer(ids, own, config)
+            rows = zip(places, ids, found, strict=True)
+            return [self._answer(texts[i], each, before) for i, before, each in rows]
+
+        return in_order(plan, answered)
 
     @torch.no_grad()
     def stream(self, prompt: str = "", **settings: Any) -> Iterator[str]:
-        """The same for one prompt, piece by piece as it comes."""
+        """Continue one prompt, piece by piece as it comes."""
         self._expect("language-model", "generate")
         config = self.decoding(**settings)
         before = self.tokenizer.encode(prompt).ids
-        said: list[int] = []
-        told = self.tokenizer.decode(before)
-        for word in self._continuing(config).words(before):
-            said.append(word)
-            text = self.tokenizer.decode([*before, *said])
-            yield text[len(told) :]
-            told = text
+        words = self._continuing(config).words(before)
+        return self.tokenizer.decode_stream(words, before)
+
+    def _ids(self, text: str) -> list[int]:
+        if self.recipe.task.kind == "translation":
+            text = parallel.taken_apart(text, self.recipe)
+        return self.tokenizer.encode(text).ids
 
     @torch.no_grad()
-    def translate(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
-        """Translate each text."""
-        self._expect("translation", "translate")
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        config = self.decoding(**settings)
-        apart = [parallel.taken_apart(text, self.recipe) for text in texts]
-        batch = self.pairs([self.tokenizer.encode(text).ids for text in apart])
-        first = torch.full((len(texts),), self._special("start"))
-        found = self._found(batch, first, config)
-        return [self._answer(text, each) for text, each in zip(texts, found, strict=True)]
+    def _continue(
+        self, prompts: list[list[int]], numbers: list[int], config: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        return self._continuing(config).answers(prompts, numbers)
+
+    @torch.no_grad()
+    def _translate(
+        self, sources: list[list[int]], numbers: list[int], config: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses for each source; a source without words has an empty one."""
+        there = [place for place, ids in enumerate(sources) if ids]
+        found: list[list[Hypothesis]] = [[Hypothesis((), 0.0, 0.0, True)] for _ in sources]
+        if there:
+            batch = self.pairs([sources[i] for i in there])
+            start = torch.full((len(there),), self._special("start"))
+            own = [numbers[i] for i in there]
+            for place, each in zip(there, self._found(batch, start, config, own), strict=True):
+                found[place] = each
+        return found
 
     def evaluate(self, text: Iterable[str], name: str = "valid") -> dict[str, Any]:
         """Loss, perplexity and bits over lines of text, with a signature.
@@ -177,6 +240,12 @@ class Run:
 
     # To look inside
 
+    def look_at(self, answer: Answer) -> Looks:
+        """Where the model looks while it says an answer it has given."""
+        if self.recipe.task.kind == "translation":
+            return self._look_across(answer.input, answer.text)
+        return self.look(answer.text)
+
     @torch.no_grad()
     def look(self, text: str, target: str | None = None) -> Looks:
         """Where the model looks while it reads the text, or while it says the target."""
@@ -200,6 +269,7 @@ class Run:
             raise ValueError(f"{self.recipe.model['name']} has no attention to look at")
         return Looks(looks)
 
+    @torch.no_grad()
     def _look_across(self, text: str, target: str | None) -> Looks:
         text = parallel.taken_apart(text, self.recipe)
         said = target if target is not None else self._said(text)
@@ -235,10 +305,7 @@ class Run:
 
     def decoding(self, **settings: Any) -> DecodingConfig:
         """The recipe's own, with these settings in place of its."""
-        known = {key: value for key, value in settings.items() if value is not None}
-        if "beam" in known:
-            known.setdefault("method", "beam" if known["beam"] > 1 else "greedy")
-        return replace(self.recipe.decoding, **known)
+        return self.recipe.decoding.with_settings(**settings)
 
     def pairs(self, sources: list[list[int]], targets: list[list[int]] | None = None) -> Pairs:
         for place, ids in enumerate(sources):
@@ -252,16 +319,23 @@ class Run:
         return Continuing(self.model, config, self._first(), self.tokenizer.end, self._never())
 
     def _found(
-        self, batch: Words | Pairs, first: Tensor, config: DecodingConfig
+        self,
+        batch: Words | Pairs,
+        first: Tensor,
+        config: DecodingConfig,
+        numbers: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         end, never = self.tokenizer.end, self._never()
-        return decode(self.model, batch, first, config, end=end, never=never)
+        return decode(self.model, batch, first, config, end=end, never=never, numbers=numbers)
 
-    def _answer(self, asked: str, found: list[Hypothesis], before: Sequence[int] = ()) -> Answer:
-        said = [(self.tokenizer.decode(each.ids), each.score) for each in found]
-        texts = tuple((parallel.put_together(text, self.recipe), score) for text, score in said)
-        whole = self.tokenizer.decode([*before, *found[0].ids])
-        return Answer(asked, texts[0][0], texts[0][1], texts, whole)
+    def _answer(self, text: str, found: list[Hypothesis], prompt: Sequence[int]) -> Answer:
+        before = prompt if self.recipe.task.kind == "language-model" else ()
+
+        def candidate(each: Hypothesis) -> Candidate:
+            output = parallel.put_together(self.tokenizer.decode(each.ids), self.recipe)
+            return Candidate(output, each.score, self.tokenizer.decode([*before, *each.ids]))
+
+        return Answer(text, tuple(candidate(each) for each in found))
 
     def _first(self) -> int:
         """What stands before the first word: the end of a sentence, or a line's end."""
@@ -291,3 +365,20 @@ class Run:
 
 def _labels(tokens: list[str], offsets: list[tuple[int, int]]) -> list[Label]:
     return [Label(text, *place) for text, place in zip(tokens, offsets, strict=True)]
+
+
+def _listed(texts: Sequence[str] | str) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def in_order(
+    plan: Iterable[Sequence[int]], answered: Callable[[Sequence[int]], list[Answer]]
+) -> Iterator[Answer]:
+    """Answers in the order of their places, though the plan has them in another."""
+    waiting: dict[int, Answer] = {}
+    place = 0
+    for places in plan:
+        waiting.update(zip(places, answered(places), strict=True))
+        while place in waiting:
+            yield waiting.pop(place)
+            place += 1

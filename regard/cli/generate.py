@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import click
 
-from regard.cli.inputs import decoding_options, inputs_of
+from regard.cli.texts import Texts, decoding_options, takes_texts
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("prompts", nargs=-1)
-@click.option("--input", "file", help="A file with a prompt a line; - is standard input.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a prompt.")
-@click.option("--stream", "streaming", is_flag=True, help="Print words as they come (one prompt).")
+@takes_texts
 @decoding_options
-def generate(
-    run: Path,
-    prompts: tuple[str, ...],
-    file: str | None,
-    as_json: bool,
-    streaming: bool,
-    **settings: object,
-) -> None:
-    """Continue PROMPTS with RUN, or begin from nothing."""
+@click.option("--stream", "streaming", is_flag=True, help="Print words as they come (one prompt).")
+def generate(texts: Texts, streaming: bool, **settings: object) -> None:
+    """Continue TEXTS with RUN, or begin from nothing."""
+    if streaming:
+        stream(texts, settings)
+        return
+    texts.answer(
+        "generate",
+        settings,
+        nothing=("",),
+        shown=lambda candidate: candidate.text,
+        between="\n",  # answers may have lines of their own
+    )
+
+
+def stream(texts: Texts, settings: dict[str, object]) -> None:
+    """Print one answer word by word."""
+    several = f"{len(texts.given)} prompts" if len(texts.given) > 1 else ""
+    from_file = "--input" if texts.file is not None else ""
+    for reason in (several, from_file, "--json" * texts.as_json, "--look" * bool(texts.look)):
+        if reason:
+            raise ValueError(
+                f"--stream prints one answer word by word; {reason} does not go with it"
+            )
     from regard.run import load
 
-    loaded = load(run)
-    asked = inputs_of(prompts, file) or [""]
-    if streaming:
-        click.echo(asked[0], nl=False)
-        for piece in loaded.stream(asked[0], **settings):
-            click.echo(piece, nl=False)
-        click.echo()
-        return
-    for answer in loaded.generate(asked, **settings):
-        told = json.dumps(answer.as_dict(), ensure_ascii=False)
-        click.echo(told if as_json else answer.text)
+    prompt = "".join(texts.given)
+    pieces = load(texts.run).stream(prompt, **settings)
+    first = next(pieces, "")  # what is refused is refused before anything is printed
+    click.echo(prompt + first, nl=False)
+    for piece in pieces:
+        click.echo(piece, nl=False)
+    click.echo()

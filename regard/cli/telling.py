@@ -28,14 +28,14 @@ def tell(lesson: Lesson) -> None:
         picture.print()
 
 
-def check_place(out: Path) -> None:
+def check_place(out: Path, option: str = "--out") -> None:
     """Refuse a place that cannot be written before a minute of work goes into it."""
     from regard.looking.files import ending
     from regard.looking.looks import ENDINGS
 
     ending(out, ENDINGS)
     if not out.absolute().parent.is_dir():
-        raise ValueError(f"--out {out}: there is no folder {out.parent}")
+        raise ValueError(f"{option} {out}: there is no folder {out.parent}")
 
 
 def save_pictures(lesson: Lesson, out: Path) -> list[Path]:

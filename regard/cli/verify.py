@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from regard.cli.inputs import named
+from regard.cli.texts import files_from_here
 
 
 @click.command()
@@ -19,7 +19,7 @@ def verify(run: Path, files: tuple[str, ...]) -> None:
 
     loaded = load(run)
     click.echo("files as they were saved          yes (SHA-256)")
-    found = proofs(loaded, files=named(files))
+    found = proofs(loaded, files=files_from_here(files))
     for proof in found:
         click.echo(str(proof))
     if not all(proof.holds for proof in found):

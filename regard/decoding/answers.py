@@ -52,6 +52,8 @@ def stream(
             "method (beam) cannot be streamed, since a beam may yet change its words: "
             "use greedy or sample"
         )
+    if config.n_best > 1:
+        raise ValueError(f"n_best ({config.n_best}) cannot be streamed: a stream is one answer")
     if first.numel() != 1:
         raise ValueError(f"first ({first.numel()} rows) must be one row: a stream is one answer")
     choose = likeliest if config.method == "greedy" else chance(config, 1, [number])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
+
+from regard.naming import suggest
 
 Method = Literal["greedy", "sample", "beam"]
 Penalty = Literal["none", "gnmt", "average"]
+SAMPLING = ("temperature", "top_k", "top_p", "seed")  # settings that mean nothing to the others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,41 @@ class DecodingConfig:
         self._check_names()
         self._check_numbers()
         self._check_n_best()
+
+    def with_settings(self, **settings: Any) -> DecodingConfig:
+        """A copy with these settings; None leaves one as it is.
+
+        A setting that belongs to one method switches that method on: a temperature samples, a beam
+        searches, and several answers without a temperature are those of a beam. One that means
+        nothing to the method asked for is refused.
+        """
+        given = {name: value for name, value in settings.items() if value is not None}
+        known = [field.name for field in fields(self)]
+        for name in given:
+            if name not in known:
+                raise ValueError(f"decoding has no setting {name!r}; {suggest(name, known)}")
+        given["method"] = self._method(given)
+        if given["method"] == "beam" and "beam" not in given:
+            given["beam"] = max(self.beam, given.get("n_best", 1))
+        return replace(self, **given)
+
+    def _method(self, given: dict[str, Any]) -> Method:
+        """The method that these settings ask for, if they agree on one."""
+        sampling = [f"{name} ({given[name]})" for name in SAMPLING if name in given]
+        searching = [f"beam ({given['beam']})"] if given.get("beam", 1) != 1 else []
+        if "method" in given:
+            method = given["method"]
+            idle = {"greedy": sampling + searching, "sample": searching, "beam": sampling}
+            if idle.get(method):
+                raise ValueError(f"{idle[method][0]} means nothing to method {method}")
+            return method
+        if sampling and searching:
+            raise ValueError(f"{sampling[0]} samples and {searching[0]} searches: choose one")
+        if sampling:
+            return "sample"
+        if "beam" in given:
+            return "beam" if searching else "greedy"
+        return "beam" if self.method == "greedy" and given.get("n_best", 1) > 1 else self.method
 
     def penalty(self, words: int) -> float:
         """What log P of so many words is divided by."""

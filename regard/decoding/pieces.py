@@ -31,20 +31,31 @@ class Continuing:
         """How many positions the model knows; None for any number."""
         return getattr(getattr(self.model, "config", None), "longest", None)
 
-    def answers(self, prompts: list[list[int]]) -> list[list[Hypothesis]]:
-        """The hypotheses for each prompt, best first."""
+    def answers(
+        self, prompts: list[list[int]], numbers: Sequence[int] | None = None
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses for each prompt, best first; what is drawn follows from its number."""
         room = self.room
+        numbers = range(len(prompts)) if numbers is None else numbers
         longest = max(map(len, prompts), default=0) + self.config.longest
         if room is None or longest <= room:
             batch, first = prompted(prompts, self.first)
-            end, never = self.end, self.never
-            return decode(self.model, batch, first, self.config, end=end, never=never)
-        if self.config.method == "beam" or self.config.n_best > 1:
+            return decode(
+                self.model,
+                batch,
+                first,
+                self.config,
+                end=self.end,
+                never=self.never,
+                numbers=numbers,
+            )
+        if self.config.method == "beam":
             raise ValueError(
                 f"{longest} tokens go beyond the {room} positions of the model; greedy and sample "
                 "go on from the last ones, a beam cannot"
             )
-        return [[self._long(prompt, row)] for row, prompt in enumerate(prompts)]
+        rows = zip(prompts, numbers, strict=True)
+        return [self._longs(prompt, number) for prompt, number in rows]
 
     def words(self, prompt: list[int]) -> Iterator[int]:
         """The ids of one answer as they come."""
@@ -56,14 +67,20 @@ class Continuing:
                 said.append(word)
                 yield word
 
-    def _long(self, prompt: list[int], row: int) -> Hypothesis:
+    def _longs(self, prompt: list[int], number: int) -> list[Hypothesis]:
+        """The answers to one prompt, each with draws of its own, best first."""
+        copies = self.config.n_best
+        found = [self._long(prompt, number * copies + copy) for copy in range(copies)]
+        return sorted(found, key=lambda one: -one.score)
+
+    def _long(self, prompt: list[int], number: int) -> Hypothesis:
         said: list[int] = []
         total, ended = 0.0, False
         while len(said) < self.config.longest and not ended:
             part, piece = self._piece([*prompt, *said], len(said))
             batch, first = prompted([part], self.first)
             ((found,),) = decode(
-                self.model, batch, first, piece, end=self.end, never=self.never, numbers=[row]
+                self.model, batch, first, piece, end=self.end, never=self.never, numbers=[number]
             )
             said += found.ids
             total, ended = total + found.log_probability, found.ended
@@ -79,4 +96,5 @@ class Continuing:
         part = words if fits else words[-(room // 2) :]
         most = min(left, max(room - len(part), 1))
         shortest = min(max(config.shortest - said, 0), most)
-        return part, replace(config, longest=most, shortest=shortest, seed=config.seed + said)
+        seed = config.seed + said
+        return part, replace(config, longest=most, shortest=shortest, seed=seed, n_best=1)

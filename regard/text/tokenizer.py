@@ -20,6 +20,7 @@ from .strangers import Spellable, check_writable
 from .tables import read_tables
 from .training import train
 
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no whole character decode to
 _TEXTS = 1000  # in one call to the library, at most,
 _CHARACTERS = 1_000_000  # and not many more of these
 _MARKED = BLANKS + MARK  # what a mark may stand for in a text
@@ -148,6 +149,22 @@ class Tokenizer:
         """The text of ids, specials left out; the unknown is shown, for it stands for something."""
         said = [number for number in self._checked(ids) if number not in self._silent]
         return self._inner.decode(said, skip_special_tokens=False)
+
+    def decode_stream(self, ids: Iterable[int], before: Sequence[int] = ()) -> Iterator[str]:
+        """The text of ids that come one by one, after what was there before, in pieces.
+
+        A character whose bytes are tokens of their own is held back until it is whole.
+        """
+        said = list(before)
+        shown = len(self.decode(said))
+        for number in ids:
+            said.append(number)
+            whole = self.decode(said).removesuffix(REPLACEMENT)
+            if len(whole) > shown:
+                yield whole[shown:]
+                shown = len(whole)
+        if rest := self.decode(said)[shown:]:  # the bytes never became a character
+            yield rest
 
     def tokens_of(self, ids: Sequence[int]) -> list[str]:
         """The vocabulary's names of ids."""

@@ -53,3 +53,45 @@ def test_a_recipe_is_checked_through_pydantic():
     assert made == DecodingConfig(method="beam", beam=3, n_best=2)
     with pytest.raises(ValidationError, match="n_best"):
         adapter.validate_python({"method": "beam", "beam": 3, "n_best": 5})
+
+
+@pytest.mark.parametrize(
+    ("own", "settings", "method", "beam"),
+    [
+        ("greedy", {}, "greedy", 5),
+        ("greedy", {"temperature": 0.7}, "sample", 5),
+        ("greedy", {"top_k": 3}, "sample", 5),
+        ("beam", {"top_p": 0.9}, "sample", 5),
+        ("greedy", {"seed": 3, "n_best": 3}, "sample", 5),
+        ("greedy", {"beam": 4}, "beam", 4),
+        ("sample", {"beam": 4}, "beam", 4),
+        ("beam", {"beam": 1}, "greedy", 1),
+        ("greedy", {"n_best": 3}, "beam", 5),
+        ("greedy", {"n_best": 7}, "beam", 7),
+        ("sample", {"n_best": 3}, "sample", 5),
+        ("beam", {"temperature": None, "beam": None}, "beam", 5),
+        ("sample", {"method": "beam"}, "beam", 5),
+    ],
+)
+def test_a_setting_switches_on_the_method_it_belongs_to(own, settings, method, beam):
+    made = DecodingConfig(method=own).with_settings(**settings)
+    assert (made.method, made.beam) == (method, beam)
+    for name, value in settings.items():
+        assert value is None or getattr(made, name) == value
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temprature": 0.7}, r"no setting 'temprature'; did you mean 'temperature'\?"),
+        ({"temperature": 0.7, "beam": 4}, r"temperature \(0.7\) samples and beam \(4\) searches"),
+        ({"method": "greedy", "top_k": 3}, r"top_k \(3\) means nothing to method greedy"),
+        ({"method": "beam", "seed": 3}, r"seed \(3\) means nothing to method beam"),
+        ({"method": "sample", "beam": 3}, r"beam \(3\) means nothing to method sample"),
+        ({"beam": 2, "n_best": 3}, r"n_best \(3\) must be at most 2"),
+        ({"method": "greedy", "n_best": 3}, r"n_best \(3\) must be at most 1"),
+    ],
+)
+def test_a_setting_that_does_not_apply_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        DecodingConfig().with_settings(**settings)

@@ -6,7 +6,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.text import END, KINDS, PAD, START, UNKNOWN, Tokenizer
+from regard.text import END, KINDS, PAD, START, UNKNOWN, TextConfig, Tokenizer
 
 WORLD = "İI ßẞ e\u0301te\u0301 👩\u200d👩\u200d👧 漢字 سلام\u200cها"
 WORDS = ["the", "dog", "barks", "at", "newest", "straße", "漢字", "barking,", "and", "İstanbul:"]
@@ -277,3 +277,25 @@ def test_the_file_holds_nothing_the_library_does_not_know(every):
     stored = json.loads(every["word"].to_json())
     blank = json.loads(tokenizers.Tokenizer(tokenizers.models.BPE()).to_str())
     assert stored.keys() == blank.keys()
+
+
+def test_a_stream_shows_a_character_when_all_its_bytes_are_there():
+    text = "é 😀 naïve 👩‍👩‍👧"
+    tokenizer = Tokenizer.train(["abc"], TextConfig(kind="byte-bpe", vocabulary_size=256), ())
+    ids = tokenizer.encode(text).ids
+    assert len(ids) == len(text.encode())  # a token a byte
+    pieces = list(tokenizer.decode_stream(ids))
+    assert "".join(pieces) == text
+    assert pieces == list(text)
+
+
+def test_a_stream_goes_on_from_what_was_there_before():
+    tokenizer = Tokenizer.train(["abc"], TextConfig(kind="byte-bpe", vocabulary_size=256), ())
+    before, after = tokenizer.encode("caf").ids, tokenizer.encode("é!").ids
+    assert list(tokenizer.decode_stream(after, before)) == ["é", "!"]
+
+
+def test_a_stream_ends_with_the_bytes_that_never_became_a_character():
+    tokenizer = Tokenizer.train(["abc"], TextConfig(kind="byte-bpe", vocabulary_size=256), ())
+    cut = tokenizer.encode("aé").ids[:2]
+    assert "".join(tokenizer.decode_stream(cut)) == "a\N{REPLACEMENT CHARACTER}"

@@ -1,0 +1,202 @@
+"""The doorway of every command that takes texts: how they come in, how answers go out.
+
+@click.command()
+@takes_texts
+@decoding_options
+def translate(texts: Texts, **settings: object) -> None:
+    texts.answer("translate", settings)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from regard.run import Answer, Run
+
+WINDOW = 1024
+"""Lines that are sorted by length and answered together; answers of the first come after these."""
+
+
+def takes_texts(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare RUN, TEXTS, --input, --json and --look, and hand them in as one `Texts`."""
+
+    @click.argument("run", type=click.Path(path_type=Path))
+    @click.argument("texts", nargs=-1)
+    @click.option("--input", "file", help="A file with a text a line; - is standard input.")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a text.")
+    @click.option(
+        "--look",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Save where the model looked: HTML, SVG, PNG, PDF or JSON (one text).",
+    )
+    @wraps(command)
+    def doorway(
+        run: Path,
+        texts: tuple[str, ...],
+        file: str | None,
+        as_json: bool,
+        look: Path | None,
+        **settings: object,
+    ) -> Any:
+        return command(Texts(run, texts, file, as_json, look), **settings)
+
+    return doorway
+
+
+def decoding_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The [decoding] section as options; what is not given stays as the run's recipe has it."""
+    methods = click.Choice(["greedy", "sample", "beam"])
+    penalties = click.Choice(["none", "gnmt", "average"])
+    for option in (
+        click.option("--no-repeat-ngram", type=int, help="Say no n words in a row twice."),
+        click.option("--length-alpha", type=float, help="Strength of the gnmt penalty."),
+        click.option("--length-penalty", type=penalties, help="What scores are divided by."),
+        click.option("--shortest", type=int, help="Words before the end may come."),
+        click.option("--longest", type=int, help="Words at most."),
+        click.option("--seed", type=int, help="Of the draws (samples)."),
+        click.option("--top-p", type=float, help="Draw from the likeliest share p (samples)."),
+        click.option("--top-k", type=int, help="Draw from the k likeliest words (samples)."),
+        click.option("--temperature", type=float, help="0 is greedy (samples)."),
+        click.option("--n-best", type=int, help="Answers to each text, best first."),
+        click.option("--beam", type=int, help="Hypotheses kept at each step (searches)."),
+        click.option("--method", type=methods, help="Left out: what the other options ask for."),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What a command was asked: texts from its arguments or from a file, and how to answer."""
+
+    run: Path
+    given: tuple[str, ...]
+    file: str | None
+    as_json: bool
+    look: Path | None
+
+    def __post_init__(self) -> None:
+        if self.file is not None and self.given:
+            raise ValueError(f"--input {self.file} and a text were given; one of them is enough")
+        if self.look is not None:
+            from regard.cli.telling import check_place
+
+            check_place(self.look, "--look")
+            if self.file is not None or len(self.given) > 1:
+                asked = f"--input {self.file}" if self.file else f"{len(self.given)} texts"
+                raise ValueError(f"--look {self.look} draws one text; {asked} may be more")
+
+    def answer(
+        self,
+        verb: str,
+        settings: dict[str, Any],
+        *,
+        nothing: tuple[str, ...] = (),
+        shown: Callable[[Any], str] = lambda candidate: candidate.output,
+        between: str = "",
+    ) -> None:
+        """Answer every text and print the answers in order, each as soon as it is ready.
+
+        `nothing` are the texts when none were given, `shown` is what of a hypothesis is printed,
+        and `between` stands between several.
+        """
+        given = self.given or nothing
+        if self.file is None and not given:
+            raise ValueError(f"nothing to {verb}: give a text, or --input FILE")
+        from regard.run import load
+
+        # Before the model, which takes longer: a file that is not there is told at once.
+        windows = [list(given)] if self.file is None else self._windows()
+        loaded = load(self.run)
+        loaded.decoding(**settings)
+        first = 0
+        with self._progress() as done:
+            for window in windows:
+                for answer in self._answers(loaded, verb, window, first, settings):
+                    self._print(answer, shown, between)
+                    done()
+                    if self.look is not None:
+                        self._draw(loaded, answer)
+                first += len(window)
+
+    def _answers(
+        self, run: Run, verb: str, window: list[str], first: int, settings: dict[str, Any]
+    ) -> Iterator[Answer]:
+        """The answers to the texts of a window; an empty line of a file has an empty answer."""
+        from regard.run import Answer
+
+        asked = [self.file is None or bool(text.strip()) for text in window]
+        numbers = [first + place for place, wanted in enumerate(asked) if wanted]
+        texts = [window[number - first] for number in numbers]
+        found = run.answers(verb, texts, numbers=numbers, **settings)
+        for text, wanted in zip(window, asked, strict=True):
+            yield next(found) if wanted else Answer.empty(text)
+
+    def _print(self, answer: Answer, shown: Callable[[Any], str], between: str) -> None:
+        if self.as_json:
+            click.echo(json.dumps(answer.as_dict(), ensure_ascii=False))
+        else:
+            click.echo(f"\n{between}".join(shown(each) for each in answer.hypotheses))
+
+    def _draw(self, run: Run, answer: Answer) -> None:
+        assert self.look is not None
+        run.look_at(answer).save(self.look)
+        click.echo(f"saved {self.look}", err=True)
+
+    def _windows(self) -> Iterator[list[str]]:
+        """The lines of the file, many at a time; of a pipe, those that are there already."""
+        from regard.cli.windows import waiting_lines, windows
+        from regard.data.corpora import lines
+
+        assert self.file is not None
+        read = lines(self.file)
+        return waiting_lines(read, WINDOW) if self._is_pipe() else windows(read, WINDOW)
+
+    def _is_pipe(self) -> bool:
+        """Whether somebody may be at the other end, waiting for an answer before the next line."""
+        if self.file != "-":
+            return not Path(self.file or "").is_file()
+        try:
+            return not Path(f"/dev/fd/{sys.stdin.fileno()}").is_file()
+        except OSError:  # no file at all, as under a test
+            return False
+
+    @contextmanager
+    def _progress(self) -> Iterator[Callable[[], None]]:
+        """A bar on the terminal while the answers to a file go elsewhere."""
+        if self.file is None or not sys.stderr.isatty() or sys.stdout.isatty():
+            yield lambda: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        count = None if self._is_pipe() or self.file == "-" else _count_lines(self.file)
+        columns = (
+            TextColumn("{task.completed} of {task.total}"),
+            BarColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task("", total=count)
+            yield lambda: bar.advance(task)
+
+
+def _count_lines(file: str) -> int:
+    from regard.data.corpora import lines
+
+    return sum(1 for _ in lines(file))
+
+
+def files_from_here(files: tuple[str, ...]) -> list[str]:
+    """The files of --data: as they are found from here, else where the recipe has its data."""
+    return [str(Path(file).absolute()) if Path(file).exists() else file for file in files]
