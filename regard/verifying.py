@@ -197,6 +197,10 @@ class _Beginning:
     def __init__(self, feed: Feed):
         self.feed = feed
 
+    @property
+    def summary(self) -> str:
+        return self.feed.summary
+
     def batches(self, epoch: int) -> int:
         return min(2, self.feed.batches(epoch))
 

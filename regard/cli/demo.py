@@ -9,6 +9,26 @@ import click
 RECIPE = "numbers-de"
 
 
+def train_or_go_on(run: Path) -> None:
+    """Train the demo's translator, from where it was stopped if it was."""
+    from regard.cli.progress import Progress
+    from regard.training.recipe import read_recipe
+    from regard.training.signals import STOPPED
+    from regard.training.train import train
+
+    recipe = run / "recipe.toml"
+    begun = (run / "checkpoints").is_dir() and recipe.is_file()
+    if begun and read_recipe(str(recipe)).name != RECIPE:
+        raise ValueError(f"--run {run} holds another run; name a folder of the demo's own")
+    if begun:
+        click.echo(f"   {run} was begun already; going on with it.")
+    with Progress() as progress:
+        _, ended = train(str(recipe) if begun else RECIPE, run, resume=begun, tell=progress.tell)
+    if not ended:
+        click.echo("stopped and saved; the same command goes on with it")
+        raise SystemExit(STOPPED)
+
+
 @click.command()
 @click.option(
     "--out",
@@ -26,17 +46,16 @@ RECIPE = "numbers-de"
 )
 def demo(out: Path, run: Path) -> None:
     """Train a small translator, use it, and draw where it looks."""
-    from regard.cli.progress import Progress
+    from regard.cli.telling import check_place
     from regard.journey import pointing, unseen
     from regard.run import load
-    from regard.training.train import train
 
+    check_place(out)
     click.echo("1. Train: English number names into German, on built-in data.")
     if (run / "manifest.json").is_file():
         click.echo(f"   {run} is trained already; remove it to train again.")
     else:
-        with Progress() as progress:
-            train(RECIPE, run, tell=progress.tell)
+        train_or_go_on(run)
     loaded = load(run)
     examples = unseen(loaded, 1000)
     answers = loaded.translate([example.source_text for example in examples])

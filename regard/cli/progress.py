@@ -27,7 +27,7 @@ class Progress:
         self.bar = Bar(*columns, console=console) if console.is_terminal else None
         self.first = os.environ.get("RANK", "0") == "0"  # of several processes, one speaks
         self.task: Any = None
-        self.before = (time.monotonic(), 0)
+        self.since = time.monotonic()  # the last line, evaluations left out
 
     def __enter__(self) -> Progress:
         if self.bar is not None:
@@ -41,19 +41,33 @@ class Progress:
     def tell(self, event: str, values: dict[str, Any]) -> None:
         if not self.first:
             return
-        if event == "note":
+        if event == "begin":
+            self.since = time.monotonic()
+            self.say(header(values))
+        elif event == "note":
             self.say(values["text"])
+        elif event == "step":
+            self.move(values)
         elif event == "train":
-            self.step(values)
+            self.log(values)
         elif event == "valid":
             shown = {k: v for k, v in values.items() if k in ("loss", "perplexity", "exact_match")}
             figures = "  ".join(f"{k} {v:.4g}" for k, v in shown.items())
+            self.since += values.get("seconds", 0.0)
             self.say(f"step {values['step']}  valid  {figures}")
 
-    def step(self, values: dict[str, Any]) -> None:
+    def move(self, values: dict[str, Any]) -> None:
+        """The bar goes on with every step."""
+        if self.bar is None:
+            return
+        if self.task is None:
+            self.task = self.bar.add_task("train", total=values["total"], figures="")
+        self.bar.update(self.task, completed=values["step"], total=values["total"])
+
+    def log(self, values: dict[str, Any]) -> None:
         now, tokens = time.monotonic(), values["tokens"]
-        speed = tokens / max(now - self.before[0], 1e-9)
-        self.before = (now, 0)
+        speed = tokens / max(now - self.since, 1e-9)
+        self.since = now
         loss = values["loss"]
         figures = f"loss {loss:.3f}  ppl {math.exp(min(loss, 50)):.1f}  {speed:,.0f} tokens/s"
         if self.bar is None:
@@ -63,12 +77,22 @@ class Progress:
                 err=True,
             )
             return
-        if self.task is None:
-            self.task = self.bar.add_task("train", total=values["total"], figures="")
-        self.bar.update(self.task, completed=values["step"], figures=figures)
+        self.bar.update(self.task, figures=figures)
 
     def say(self, line: str) -> None:
         if self.bar is not None:
-            self.bar.console.print(line, highlight=False)
+            self.bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
         else:
             click.echo(line, err=True)
+
+
+def header(values: dict[str, Any]) -> str:
+    """One line about a run that begins: model, size, data, device, folder."""
+    parts = [values["model"]]
+    if values["parameters"] is not None:
+        parts.append(f"{values['parameters']:,} parameters")
+    several = f" × {values['processes']}" if values["processes"] > 1 else ""
+    parts += [values["data"], f"{values['device']}{several}", f"into {values['folder']}"]
+    if values["step"]:
+        parts.append(f"from step {values['step']}")
+    return "  ".join(parts)

@@ -21,6 +21,7 @@ def train(recipe: str, out: Path | None, settings: tuple[str, ...], resume: bool
     from regard.cli.progress import Progress
     from regard.run import probed
     from regard.training.signals import STOPPED
+    from regard.training.train import resume_command
     from regard.training.train import train as run
 
     with compiling(), Progress() as progress:
@@ -28,7 +29,8 @@ def train(recipe: str, out: Path | None, settings: tuple[str, ...], resume: bool
             recipe, out, list(settings), resume=resume, tell=progress.tell, probe=probed
         )
     if not ended:
-        click.echo(f"stopped and saved; go on with: regard train {recipe} --out {folder} --resume")
+        if progress.first:
+            click.echo(f"stopped and saved; go on with: {resume_command(folder)}")
         raise SystemExit(STOPPED)
     if progress.first:
         click.echo(f"run: {folder}")

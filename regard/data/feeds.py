@@ -25,6 +25,10 @@ class Feed(Protocol):
     def batch(self, epoch: int, index: int) -> Words | Pairs:
         """One of them, always the same."""
 
+    @property
+    def summary(self) -> str:
+        """How much there is, for people: "20,000 pairs"."""
+
 
 def drawn(seed: int, *places: int) -> torch.Generator:
     """A random stream of its own for each place, whatever was drawn elsewhere."""
@@ -57,6 +61,10 @@ class Columns:
         self.targets = _columns(stream[1:], batch, self.column)
         self.mask = (torch.arange(batch * self.column) < targets).view(batch, self.column)
 
+    @property
+    def summary(self) -> str:
+        return f"{int(self.mask.sum()):,} tokens in {len(self.inputs)} columns"
+
     def words(self) -> Tensor:
         """Every target in the order of the text, (word,)."""
         return self.targets.flatten()[self.mask.flatten()]
@@ -76,6 +84,10 @@ class Windows:
         if stream.numel() <= length:
             raise ValueError(f"the text has {stream.numel()} tokens, a window needs {length + 1}")
         self.stream, self.rows, self.length, self.seed = stream, batch, length, seed
+
+    @property
+    def summary(self) -> str:
+        return f"{self.stream.numel():,} tokens in windows of {self.length}"
 
     def batches(self, epoch: int) -> int:
         return max(1, self.stream.numel() // (self.rows * self.length))
@@ -98,6 +110,10 @@ class Packed:
         if total < 2:
             raise ValueError(f"the text has {total} tokens; there is nothing to predict")
         self.row_count = -(-total // (length + 1))
+
+    @property
+    def summary(self) -> str:
+        return f"{len(self.sentences):,} sentences in rows of {self.length}"
 
     def batches(self, epoch: int) -> int:
         return -(-self.row_count // self.rows)
@@ -167,6 +183,10 @@ class Sentences:
         self.sentences, self.end = sentences, end
         self.buckets = Bucketed([len(sentence) + 1 for sentence in sentences], tokens, seed)
 
+    @property
+    def summary(self) -> str:
+        return f"{len(self.sentences):,} sentences"
+
     def batches(self, epoch: int) -> int:
         return self.buckets.batches(epoch)
 
@@ -192,6 +212,10 @@ class Translations:
         self.pairs, self.start, self.end, self.pad = pairs, start, end, pad
         lengths = [max(len(source), len(target) + 1) for source, target in pairs]
         self.buckets = Bucketed(lengths, tokens, seed)
+
+    @property
+    def summary(self) -> str:
+        return f"{len(self.pairs):,} pairs"
 
     def batches(self, epoch: int) -> int:
         return self.buckets.batches(epoch)

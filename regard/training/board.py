@@ -19,10 +19,11 @@ def on_board(folder: Path, tell: Tell) -> Tell:
     writer = SummaryWriter(str(folder / "tensorboard"))
 
     def told(event: str, values: dict[str, Any]) -> None:
-        for name, value in values.items():
-            if isinstance(value, float):
-                writer.add_scalar(f"{event}/{name}", value, values["step"])
-        writer.flush()
+        floats = {name: value for name, value in values.items() if isinstance(value, float)}
+        for name, value in floats.items():
+            writer.add_scalar(f"{event}/{name}", value, values["step"])
+        if floats:
+            writer.flush()
         tell(event, values)
 
     return told

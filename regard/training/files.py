@@ -17,11 +17,13 @@ def found(name: str, data: DataConfig, beside: Path) -> Path | str:
     path = root / name
     if path.exists():
         return path
+    if Path(name).is_absolute():
+        raise ValueError(f"data file {name} is missing")
     what = f" ({data.set})" if data.set else ""
     where = f" People get it from: {data.source}." if data.source else ""
     raise ValueError(
-        f"data file {name}{what} is not in {root}.{where} "
-        "Put it there, or name its folder in data.root or $REGARD_DATA"
+        f"data file {name}{what} is missing: looked for {path}.{where} "
+        "$REGARD_DATA or data.root names the folder that holds it"
     )
 
 

@@ -87,6 +87,7 @@ class Training:
         while not self.done():
             self.step()
             progress.seconds = time.monotonic() - started
+            self.tell("step", {"step": progress.step, "total": self.total_steps()})
             if progress.step % self.config.log_every == 0:
                 self.log()
             evaluating = self.due(self.config.evaluate_every)

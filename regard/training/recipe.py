@@ -6,15 +6,16 @@ are not in it. `regard/recipes/` holds the shipped ones; a path names one of you
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, get_type_hints
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from regard.decoding.config import DecodingConfig
-from regard.models.catalog import entry
+from regard.models.catalog import MODELS, entry
+from regard.naming import suggest
 from regard.text import TextConfig
 from regard.training.schedules import ScheduleConfig
 from regard.training.shipped import find_recipe
@@ -133,6 +134,8 @@ class Recipe:
             raise ValueError("model.name is missing: which model is it?")
         if not isinstance(name, str):
             raise ValueError(f"model.name ({name!r}) must be a string")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed ({self.seed}) must be 0 or more and below 2^63")
 
 
 def read_recipe(name: str, settings: list[str] | None = None) -> Recipe:
@@ -143,9 +146,35 @@ def read_recipe(name: str, settings: list[str] | None = None) -> Recipe:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
     content.setdefault("name", path.stem)
-    for setting in settings or []:
-        override(content, setting)
+    apply_settings(content, settings or [])
     return checked(content, str(path))
+
+
+def apply_settings(content: dict[str, Any], settings: list[str]) -> None:
+    """Put every `a.b=value` into the content of a recipe."""
+    for setting in settings:
+        override(content, setting)
+    given = {setting.partition("=")[0].strip() for setting in settings}
+    training = content.get("training")
+    if isinstance(training, dict):
+        # A length in steps replaces one in epochs, and the other way round.
+        for one, other in (("steps", "epochs"), ("epochs", "steps")):
+            if f"training.{one}" in given and f"training.{other}" not in given:
+                training.pop(other, None)
+    data = content.get("data")
+    if isinstance(data, dict):
+        for key in ("train", "valid", "test", "root"):
+            if f"data.{key}" in given:
+                data[key] = _from_here(data[key])
+
+
+def _from_here(files: Any) -> Any:
+    """A path that a user types is relative to where they are, not to where the recipe is."""
+    if isinstance(files, list):
+        return [_from_here(file) for file in files]
+    if not isinstance(files, str) or files == "-":
+        return files
+    return str(Path(files).absolute())
 
 
 def override(content: dict[str, Any], setting: str) -> None:
@@ -168,13 +197,21 @@ def override(content: dict[str, Any], setting: str) -> None:
 def checked(content: dict[str, Any], where: str) -> Recipe:
     """The content as a `Recipe`, or a ValueError that names the key, its value and the reason."""
     recipe = check_as(Recipe, content, where)
-    hints = get_type_hints(entry(recipe.model["name"]).config)
+    found = entry(recipe.model["name"])
+    if found.task != recipe.task.kind:
+        able = [name for name, each in MODELS.items() if each.task == recipe.task.kind]
+        raise ValueError(
+            f"{where}: model.name ({recipe.model['name']!r}) does {found.task}, and task.kind is "
+            f"{recipe.task.kind!r}; models for it: {', '.join(able)}"
+        )
+    hints = get_type_hints(found.config)
     model = {key: _typed(hints, key, value, where) for key, value in recipe.model.items()}
     return replace(recipe, model=model)
 
 
 def _typed(hints: dict[str, Any], key: str, value: Any, where: str) -> Any:
     """A setting of the model as its config has it; one that is not known is not ours to refuse."""
+    _refuse_boolean(hints.get(key, Any), value, f"{where}: model.{key}")
     try:
         return TypeAdapter(hints.get(key, Any)).validate_python(value)
     except ValidationError as error:
@@ -182,7 +219,23 @@ def _typed(hints: dict[str, Any], key: str, value: Any, where: str) -> Any:
         raise ValueError(f"{where}: model.{key} ({value!r}): {reason}") from None
 
 
+def _refuse_boolean(hint: Any, value: Any, where: str) -> None:
+    """TOML's `true` is no number, though Python and pydantic would count it as 1."""
+    if isinstance(value, bool) and hint is not Any and bool not in (hint, *get_args(hint)):
+        raise ValueError(f"{where} ({str(value).lower()}) must not be true or false")
+
+
+def _refuse_booleans(kind: type[Any], content: dict[str, Any], where: str) -> None:
+    for key, hint in get_type_hints(kind).items():
+        value = content.get(key)
+        if isinstance(value, dict) and is_dataclass(hint) and isinstance(hint, type):
+            _refuse_booleans(hint, value, f"{where}{key}.")
+        else:
+            _refuse_boolean(hint, value, f"{where}{key}")
+
+
 def check_as(kind: type[Any], content: dict[str, Any], where: str) -> Any:
+    _refuse_booleans(kind, content, f"{where}: ")
     adapter = TypeAdapter(_strict(kind))
     try:
         return adapter.validate_python(content)
@@ -206,9 +259,7 @@ def _told(kind: type[Any], error: ValidationError) -> str:
     name = ".".join(path)
     if first["type"] == "unexpected_keyword_argument" or first["type"] == "extra_forbidden":
         known = _known(kind, path[:-1])
-        near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
-        return f"unknown key {name}; {hint}"
+        return f"unknown key {name}; {suggest(path[-1], known)}"
     if first["type"] in ("missing", "missing_argument"):
         return f"{name} is missing"
     message = first["msg"].removeprefix("Value error, ")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
+
+from regard.naming import suggest
 
 SHIPPED = Path(__file__).parent.parent / "recipes"
 
@@ -17,7 +18,6 @@ def find_recipe(name: str) -> Path:
         return path
     shipped = {p.stem: p for p in sorted(SHIPPED.glob("*.toml"))}
     if name not in shipped:
-        near = difflib.get_close_matches(name, shipped, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(shipped)}"
+        hint = suggest(name, shipped)
         raise ValueError(f"no recipe is named {name!r}; {hint} (a file of yours ends in .toml)")
     return shipped[name]

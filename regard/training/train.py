@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -31,7 +32,7 @@ from regard.training.placement import Placement
 from regard.training.recipe import Recipe, read_recipe
 from regard.training.record import Record
 from regard.training.saving import newest_checkpoint
-from regard.training.shipped import find_recipe
+from regard.training.shipped import SHIPPED, find_recipe
 from regard.training.signals import Signals
 from regard.training.tasks import Work, prepare
 
@@ -51,7 +52,7 @@ def train(
 
     A run that was stopped by a signal has saved itself and goes on with `resume`.
     """
-    recipe = rooted(read_recipe(name, settings), find_recipe(name).parent)
+    recipe = rooted(read_recipe(name, settings), data_folder(find_recipe(name)))
     folder = out or Path("runs") / recipe.name
     keep_freed_memory()
     placement = Placement.here()
@@ -63,11 +64,18 @@ def train(
             folder.mkdir(parents=True, exist_ok=True)
             write_file(folder / "recipe.toml", toml(asdict(recipe)).encode())
         if isinstance(work.model, Ngram):
+            tell("begin", header(work, folder, placement))
             count(work, folder, tell)
             return folder, True
         return folder, learn(work, folder, placement, resume, tell, probe)
     finally:
         placement.close()
+
+
+def data_folder(recipe: Path) -> Path:
+    """Where data lies when nobody says: beside a recipe of yours; for those that come with regard,
+    where you are."""
+    return Path.cwd() if recipe.parent == SHIPPED else recipe.parent
 
 
 def rooted(recipe: Recipe, beside: Path) -> Recipe:
@@ -84,18 +92,37 @@ def check_place(folder: Path, recipe: Recipe, resume: bool) -> None:
     if resume and not kept.is_file():
         raise ValueError(f"--resume: there is no run in {folder}")
     if resume:
-        before = read_recipe(str(kept))
-        for section, value in asdict(before).items():
-            if asdict(recipe)[section] != value:
-                raise ValueError(
-                    f"--resume: {section} of the recipe is not what {folder} was begun with; "
-                    f"use {kept}, or train into another folder"
-                )
+        now, before = asdict(recipe), asdict(read_recipe(str(kept)))
+        different = first_difference(before, now)
+        if different is not None:
+            key, old, new = different
+            raise ValueError(
+                f"--resume: {key} is {new!r}, and {folder} was begun with {old!r}; "
+                f"`{resume_command(folder)}` goes on with it as it was begun"
+            )
         return
     # What failed before its first save left these, and nothing worth keeping.
     begun = {"recipe.toml", "tokenizer.json", "record.jsonl"}
     if folder.exists() and any(path.name not in begun for path in folder.iterdir()):
         raise ValueError(f"{folder} is not empty; --resume goes on with it, --out names another")
+
+
+def first_difference(before: Any, now: Any, key: str = "") -> tuple[str, Any, Any] | None:
+    """The first key at which two recipes differ, and its two values."""
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return None if before == now else (key, before, now)
+    for name in [*before, *(each for each in now if each not in before)]:
+        where = f"{key}.{name}" if key else name
+        found = first_difference(before.get(name), now.get(name), where)
+        if found is not None:
+            return found
+    return None
+
+
+def resume_command(folder: Path) -> str:
+    """What to type to go on with a run, wherever its recipe came from."""
+    words = ["regard", "train", folder / "recipe.toml", "--out", folder, "--resume"]
+    return shlex.join(map(str, words))
 
 
 def learn(
@@ -129,6 +156,7 @@ def learn(
         for line in complaints:
             tell("note", {"text": line})
         training.restore(checkpoint)
+    quiet("begin", header(work, folder, placement, training.progress.step))
     if placement.first:
         length = training.progress.record_length if held is not None else None
         training.record = Record(folder / "record.jsonl", length)
@@ -140,6 +168,20 @@ def learn(
         if placement.first:
             close_folder(folder, weights)
     return ended
+
+
+def header(work: Work, folder: Path, placement: Placement, step: int = 0) -> dict[str, Any]:
+    """What is about to happen, for whoever waits for the first figures."""
+    parameters = getattr(work.model, "parameters", None)
+    return {
+        "model": work.recipe.model["name"],
+        "parameters": sum(p.numel() for p in parameters()) if parameters is not None else None,
+        "data": work.train.summary,
+        "device": str(placement.device),
+        "processes": placement.world,
+        "folder": str(folder),
+        "step": step,
+    }
 
 
 def count(work: Work, folder: Path, tell: Tell) -> None:

@@ -68,7 +68,7 @@ def test_without_a_compiler_one_line_says_so(written, tmp_path):
         text=True,
     )
     assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
+    _header, line = done.stderr.splitlines()
     assert line.startswith("regard: training.compile: torch cannot compile here: ")
     assert "C++ compiler" in line
     assert line.endswith("--set training.compile=false trains without")

@@ -44,6 +44,12 @@ def test_a_value_out_of_range_is_named(written):
         ("model.hidden_size=many", r"model.hidden_size \('many'\): .* valid integer"),
         ("model.hidden_size=2.5", r"model.hidden_size \(2.5\): .* valid integer"),
         ("model.dropout=high", r"model.dropout \('high'\): .* valid number"),
+        ("model.layers=true", r"lstm.toml: model.layers \(true\) must not be true or false"),
+        ("training.steps=true", r"lstm.toml: training.steps \(true\) must not be"),
+        ("training.schedule.warmup=false", r"training.schedule.warmup \(false\) must not be"),
+        ("seed=1e30", r"seed"),
+        ("seed=9223372036854775808", r"seed \(9223372036854775808\) must be 0 or more and below"),
+        ("model.name=seq2seq", r"'seq2seq'\) does translation, and task.kind is 'language-model'"),
         ("model.name=3", r"lstm.toml: model.name \(3\) must be a string"),
         ("model.name=rnm", r"model \('rnm'\) is not known; did you mean rnn\?"),
     ],
@@ -76,9 +82,52 @@ def test_a_missing_data_file_names_the_set_and_the_folder(written, tmp_path, mon
     from regard.training.train import train
 
     monkeypatch.delenv("REGARD_DATA", raising=False)
-    settings = ["data.train=absent.txt", "data.set=Absent Corpus", "data.source=its authors"]
-    with pytest.raises(ValueError, match=r"absent.txt \(Absent Corpus\) is not in .*its authors"):
-        train(str(written("lstm")), tmp_path / "run", settings)
+    path = written("lstm")
+    path.write_text(path.read_text().replace("train.txt", "absent.txt"))
+    settings = ["data.set=Absent Corpus", "data.source=its authors"]
+    with pytest.raises(ValueError) as told:
+        train(str(path), tmp_path / "run", settings)
+    looked = f"absent.txt (Absent Corpus) is missing: looked for {tmp_path / 'absent.txt'}"
+    assert looked in str(told.value)
+    assert "its authors" in str(told.value)
+
+
+def test_nobody_is_told_to_put_data_into_the_package(tmp_path, monkeypatch):
+    from regard.training.train import train
+
+    monkeypatch.delenv("REGARD_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError) as told:
+        train("ptb-kn5", tmp_path / "run")
+    assert str(SHIPPED) not in str(told.value)
+    assert f"looked for {tmp_path / 'ptb' / 'ptb.train.txt.gz'}" in str(told.value)
+    assert "$REGARD_DATA" in str(told.value)
+
+
+def test_a_path_that_is_typed_is_relative_to_where_one_is(written, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    recipe = read_recipe(
+        str(written("lstm")), ["data.train=mine.txt", "data.valid=/else/where.txt", "data.test=-"]
+    )
+    assert recipe.data.train == str(tmp_path / "here" / "mine.txt")
+    assert recipe.data.valid == "/else/where.txt"
+    assert recipe.data.test == "-"
+    pair = read_recipe(str(written("lstm")), ['data.train=["a.en", "b/a.de"]'])
+    assert pair.data.train == [str(tmp_path / "here" / name) for name in ("a.en", "b/a.de")]
+
+
+@pytest.mark.parametrize(("one", "other"), [("steps", "epochs"), ("epochs", "steps")])
+def test_a_length_in_steps_replaces_one_in_epochs_and_back(one, other, written):
+    path = written("lstm")
+    path.write_text(path.read_text().replace("steps = 12", f"{other} = 3"))
+    training = read_recipe(str(path), [f"training.{one}=20"]).training
+    assert (getattr(training, one), getattr(training, other)) == (20, None)
+
+
+def test_both_lengths_at_once_are_refused(written):
+    with pytest.raises(ValueError, match="one of epochs and steps"):
+        read_recipe(str(written("lstm")), ["training.steps=20", "training.epochs=2"])
 
 
 def test_what_is_written_as_toml_is_read_back(written, tmp_path):
