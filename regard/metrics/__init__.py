@@ -1,0 +1,37 @@
+"""An answer and the truth become a number that says how it was made.
+
+Likelihoods, classification, text (BLEU and chrF by sacrebleu, exact matches) and word alignment;
+and a catalog that tells for every metric which way is up.
+"""
+
+from .alignment import Link, Links, aer, grow_diag_final, intersect, read_links, union
+from .catalog import METRICS, Metric, is_better, metric
+from .classification import ClassScores, Confusion, Label, accuracy, confusion, f1
+from .likelihood import likelihood_scores
+from .score import Score
+from .text import bleu, chrf, exact_match
+
+__all__ = [
+    "METRICS",
+    "ClassScores",
+    "Confusion",
+    "Label",
+    "Link",
+    "Links",
+    "Metric",
+    "Score",
+    "accuracy",
+    "aer",
+    "bleu",
+    "chrf",
+    "confusion",
+    "exact_match",
+    "f1",
+    "grow_diag_final",
+    "intersect",
+    "is_better",
+    "likelihood_scores",
+    "metric",
+    "read_links",
+    "union",
+]
