@@ -345,7 +345,9 @@ class Run:
 
     def _never(self) -> list[int]:
         """Ids that are no words."""
-        return [i for i in (self.tokenizer.pad, self.tokenizer.start) if i is not None]
+        silent = (self.tokenizer.pad, self.tokenizer.start)
+        # One token may start and end a text, as GPT-2's does: it has to be said, to come to an end.
+        return [i for i in silent if i is not None and i != self.tokenizer.end]
 
     def _special(self, name: str) -> int:
         found = getattr(self.tokenizer, name)

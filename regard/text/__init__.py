@@ -2,18 +2,24 @@
 
 from .config import KINDS, TextConfig
 from .forking import mind_forks
-from .specials import END, PAD, START, UNKNOWN
+from .roles import ROLES, roles_from_hugging_face
+from .specials import CLASS, END, MASK, PAD, SEPARATOR, START, UNKNOWN
 from .tokenizer import Encoded, Tokenizer
 
 __all__ = [
+    "CLASS",
     "END",
     "KINDS",
+    "MASK",
     "PAD",
+    "ROLES",
+    "SEPARATOR",
     "START",
     "UNKNOWN",
     "Encoded",
     "TextConfig",
     "Tokenizer",
+    "roles_from_hugging_face",
 ]
 
 mind_forks()

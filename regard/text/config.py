@@ -3,6 +3,7 @@
 import difflib
 from dataclasses import dataclass
 
+from .roles import check_roles
 from .specials import check
 
 WHOLE = ("word", "character")  # their vocabulary is what they saw
@@ -16,7 +17,8 @@ class TextConfig:
 
     `vocabulary_size` counts the specials too; None keeps every type seen, for words and characters.
     `minimum_count` is what a word, a character or a merged piece must reach to be kept.
-    `specials` None leaves them to the task.
+    `specials` None leaves them to the task. `roles` spells the special of a role otherwise than
+    usual, as {"mask": "[BLANK]"}, and declares roles beyond those of the task.
     """
 
     kind: str = "word"
@@ -24,6 +26,7 @@ class TextConfig:
     minimum_count: int = 1
     lowercase: bool = False
     specials: tuple[str, ...] | None = None
+    roles: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -41,3 +44,6 @@ class TextConfig:
             raise ValueError(f"minimum_count ({self.minimum_count}) must be 1 or more")
         if self.specials is not None:
             check(self.specials)
+        if self.roles is not None:
+            check_roles(self.roles)
+            check(tuple(dict.fromkeys(self.roles.values())))  # one special may play several

@@ -4,6 +4,7 @@ A file holds nothing beside what the library itself reads. The kind follows from
 specials are named by the post-processor, which declares them and adds none.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import tokenizers
@@ -13,6 +14,7 @@ from .specials import cuts
 
 MARK = "▁"  # where a word begins; a blank could not be told from the one between two tokens
 CONTINUED = "##"  # where a word goes on
+ROLE = "role:"  # begins the name under which a file declares what a special is for
 
 Spelling = pre_tokenizers.PreTokenizer | None
 State = dict[str, Any]
@@ -39,8 +41,8 @@ def assembled(
 
 
 def pre_tokenizer(kind: str, specials: tuple[str, ...]) -> Spelling:
-    """The cuts no piece may cross. Characters need none; words are cut at blanks only, so that a
-    corpus that writes `<unk>` for a word means the unknown word by it."""
+    """The cuts no piece may cross. Characters need none; words are cut at blanks only, so that
+    each is one token, if an unknown one."""
     if kind == "character":
         return None
     if kind == "word":
@@ -83,16 +85,25 @@ def kind_of(state: State) -> str:
         return named[model["type"]]
     if state["pre_tokenizer"] is None and not model["merges"]:
         return "character"
-    levels = _named("type", [state["pre_tokenizer"], state["normalizer"]])
-    return "byte-bpe" if "ByteLevel" in levels else "bpe"
+    before = parts([state["pre_tokenizer"], state["normalizer"]])
+    return "byte-bpe" if any(part.get("type") == "ByteLevel" for part in before) else "bpe"
 
 
 def specials_of(state: State) -> set[str]:
     """The declared specials: named by the post-processor, or added as the library's own are."""
     added = {token["content"] for token in state["added_tokens"] if token["special"]}
-    for tokens in _named("special_tokens", state["post_processor"]):
-        added.update(tokens)
-    return added
+    return added.union(token for _, token in declared(state))
+
+
+def declared(state: State) -> Iterator[tuple[str, str]]:
+    """The specials of the post-processor, each behind the name it is declared under."""
+    for part in parts(state["post_processor"]):
+        if part.get("type") in ("BertProcessing", "RobertaProcessing"):
+            yield f"{ROLE}class", part["cls"][0]
+            yield f"{ROLE}separator", part["sep"][0]
+        elif part.get("type") == "TemplateProcessing":
+            for name, special in part["special_tokens"].items():
+                yield from ((name, token) for token in special["tokens"])
 
 
 def unknown_of(state: State) -> str | None:
@@ -105,11 +116,10 @@ def unknown_of(state: State) -> str | None:
     return token if token in model["vocab"] else None
 
 
-def _named(name: str, part: Any) -> list[Any]:
-    """The values under a name, wherever in a nested part."""
-    if isinstance(part, list):
-        return [found for item in part for found in _named(name, item)]
-    if not isinstance(part, dict):
-        return []
-    here = [part[name]] if name in part else []
-    return here + [found for item in part.values() for found in _named(name, item)]
+def parts(part: Any) -> Iterator[dict[str, Any]]:
+    """A part of a file and all parts nested in it, the outer before the inner."""
+    if isinstance(part, dict):
+        yield part
+    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    for each in inner:
+        yield from parts(each)

@@ -8,6 +8,9 @@ PAD = "<pad>"
 UNKNOWN = "<unk>"
 START = "<s>"
 END = "</s>"
+MASK = "<mask>"
+SEPARATOR = "<sep>"
+CLASS = "<cls>"
 
 
 def check(specials: tuple[str, ...]) -> None:

@@ -55,14 +55,14 @@ class Spellable:
             if len(self.fold(word[0])) > longest:
                 raise ValueError(
                     f"text: the word at position {word.start()} has {len(word[0])} characters; "
-                    f"above {longest} it would be the unknown, and there is no <unk>"
+                    f"above {longest} it would be the unknown, and there is no such token"
                 )
 
 
 def _stranger(what: str, piece: str, position: int) -> ValueError:
     return ValueError(
         f"text: the {what} {piece!r} at position {position} is not in the vocabulary, "
-        "and there is no <unk> to stand for it"
+        "and there is no unknown token to stand for it"
     )
 
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import tokenizers
 
 from .config import TextConfig
 from .counting import BLANKS
+from .hiding import hide_specials
 from .kinds import MARK, kind_of, specials_of, unknown_of
-from .specials import END, PAD, START, UNKNOWN
+from .roles import (
+    check_roles,
+    choose_specials,
+    declare_roles,
+    find_roles,
+    roles_from_hugging_face,
+)
 from .strangers import Spellable, check_writable
 from .tables import read_tables
 from .training import train
@@ -56,11 +64,16 @@ class Tokenizer:
     """What a run's `tokenizer.json` does, for all kinds alike.
 
     Specials are never added and never read out of a text: whoever wants `<s>` in front puts its id
-    there. Words are the exception, since corpora spell `<unk>` out: a word that is spelled like a
-    special is that special.
+    there, and a text that spells `<s>` is text. A word that a vocabulary of words does not hold is
+    the unknown, `<unk>` itself among them, as corpora write it.
     """
 
-    def __init__(self, inner: tokenizers.Tokenizer):
+    def __init__(
+        self,
+        inner: tokenizers.Tokenizer,
+        roles: Mapping[str, str] | None = None,
+        special_tokens_map: Mapping[str, Any] | None = None,
+    ):
         # Files from elsewhere may ask for texts to be cut short or filled up.
         inner.no_truncation()
         inner.no_padding()
@@ -72,25 +85,34 @@ class Tokenizer:
         self._tokens = [""] * self.size
         for token, number in ids.items():
             self._tokens[number] = token
-        self.specials = tuple(sorted(specials_of(state) & ids.keys(), key=ids.__getitem__))
-        declared = {name: ids[name] for name in self.specials}
-        self.pad, self.start, self.end = map(declared.get, (PAD, START, END))
-        unknown = unknown_of(state)
-        self.unknown = declared.get(UNKNOWN) if unknown is None else ids[unknown]
+        mapped = roles_from_hugging_face(special_tokens_map or {})
+        found = find_roles(state, ids, roles or {}, mapped)
+        if found != find_roles(state, ids, {}, {}):
+            inner.post_processor = declare_roles(inner.post_processor, found, ids)
+        self.roles = {role: ids[token] for role, token in found.items()}
+        declared = specials_of(state).intersection(ids).union(found.values())
+        self.specials = tuple(sorted(declared, key=ids.__getitem__))
         # The unknown is shown when decoding: it stands for a piece of the text, if not for which.
-        self._silent = frozenset(declared.values()) - {self.unknown}
-        self._spellable = Spellable.of(self.kind, inner) if unknown is None else None
+        # One that is also the end of a text, as GPT-2's, is not.
+        alone = list(self.roles.values()).count(self.roles.get("unknown", -1)) == 1
+        self._silent = {ids[name] for name in self.specials} - {self.unknown if alone else None}
+        self._reader = hide_specials(state, self.specials) if self.specials else inner
+        unwritable = unknown_of(state) is None
+        self._spellable = Spellable.of(self.kind, self._reader) if unwritable else None
         # Without folding, a character's id is a look into a table, and long texts fit in memory.
-        plain = self.kind == "character" and inner.normalizer is None
-        self._characters = ids if plain else None
+        words = {token["content"] for token in state["added_tokens"]}.difference(self.specials)
+        plain = self.kind == "character" and inner.normalizer is None and not words
+        self._characters = self._reader.get_vocab() if plain else None
 
     @classmethod
-    def train(
-        cls, lines: Iterable[str], config: TextConfig, specials: tuple[str, ...]
-    ) -> Tokenizer:
-        """Learn from lines, read once. What the recipe says about specials goes before the task."""
-        chosen = specials if config.specials is None else config.specials
-        return cls(train(lines, config, chosen))
+    def train(cls, lines: Iterable[str], config: TextConfig, roles: tuple[str, ...]) -> Tokenizer:
+        """Learn from lines, read once, with a special token for each role a task needs.
+
+        What the recipe says about specials (`text.specials`, `text.roles`) goes before the task.
+        """
+        check_roles(roles)
+        specials, given = choose_specials(roles, config.specials, config.roles or {})
+        return cls(train(lines, config, specials, given.get("unknown")), given)
 
     @classmethod
     def from_bpe_tables(cls, encoder: str | Path, merges: str | Path) -> Tokenizer:
@@ -98,24 +120,84 @@ class Tokenizer:
         return cls(read_tables(Path(encoder), Path(merges)))
 
     @classmethod
-    def load(cls, path: str | Path) -> Tokenizer:
-        """Any `tokenizer.json`, trained here or elsewhere."""
+    def load(
+        cls,
+        path: str | Path,
+        roles: Mapping[str, str] | None = None,
+        special_tokens_map: Mapping[str, Any] | None = None,
+    ) -> Tokenizer:
+        """Any `tokenizer.json`, trained here or elsewhere.
+
+        `roles` says which token plays which role, as {"start": "<pad>"}; `special_tokens_map` is
+        the content of Hugging Face's file of that name, or of its `tokenizer_config.json`. Roles
+        that neither names are found in the file, then by known spellings among its specials.
+        """
         if not Path(path).is_file():
             raise ValueError(
                 f"path ({str(path)!r}) must be a tokenizer.json: there is no such file"
             )
         try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+            inner = _parse(Path(path).read_text(encoding="utf-8"))
         except ValueError as reason:
             raise ValueError(f"path ({str(path)!r}) is no tokenizer.json: {reason}") from None
+        return cls(inner, roles, special_tokens_map)
 
     @classmethod
-    def from_json(cls, text: str) -> Tokenizer:
+    def from_json(
+        cls,
+        text: str,
+        roles: Mapping[str, str] | None = None,
+        special_tokens_map: Mapping[str, Any] | None = None,
+    ) -> Tokenizer:
         """The content of a `tokenizer.json`."""
-        try:
-            return cls(tokenizers.Tokenizer.from_str(text))
-        except Exception as reason:  # the library raises nothing narrower
-            raise ValueError(str(reason)) from None
+        return cls(_parse(text), roles, special_tokens_map)
+
+    def id_of_role(self, role: str) -> int:
+        """The id of the token that plays a role; an error says which roles are played."""
+        check_roles([role])
+        if role not in self.roles:
+            names = zip(self.roles, self.tokens_of(list(self.roles.values())), strict=True)
+            played = ", ".join(f"{name} ({token})" for name, token in names) or "none"
+            raise ValueError(
+                f"the tokenizer has no token with the role {role!r}; it has {played}; "
+                f"text.roles ({role} = ...) or text.specials declares one"
+            )
+        return self.roles[role]
+
+    @property
+    def pad(self) -> int | None:
+        """The id that fills up shorter texts, if there is one."""
+        return self.roles.get("pad")
+
+    @property
+    def unknown(self) -> int | None:
+        """The id that stands for what the vocabulary does not hold."""
+        return self.roles.get("unknown")
+
+    @property
+    def start(self) -> int | None:
+        """The id before a text's first token."""
+        return self.roles.get("start")
+
+    @property
+    def end(self) -> int | None:
+        """The id behind a text's last token."""
+        return self.roles.get("end")
+
+    @property
+    def mask(self) -> int | None:
+        """The id in place of a token to be guessed."""
+        return self.roles.get("mask")
+
+    @property
+    def separator(self) -> int | None:
+        """The id between two texts, and behind the second."""
+        return self.roles.get("separator")
+
+    @property
+    def classifier(self) -> int | None:
+        """The id whose vector stands for the whole text: the role is named class."""
+        return self.roles.get("class")
 
     def save(self, path: str | Path) -> None:
         """Write `tokenizer.json` whole or not at all."""
@@ -176,7 +258,7 @@ class Tokenizer:
 
     def offsets_of(self, text: str) -> list[tuple[int, int]]:
         """Where the tokens of a text stand in it."""
-        encoding = self._inner.encode(text, add_special_tokens=False)
+        encoding = self._reader.encode(text, add_special_tokens=False)
         if self.kind not in ("bpe", "unigram"):
             return encoding.offsets
         pairs = zip(encoding.tokens, encoding.offsets, strict=True)
@@ -202,8 +284,15 @@ class Tokenizer:
             known = self._characters
             other = -1 if self.unknown is None else self.unknown  # refused above, if it were -1
             return [[known.get(character, other) for character in text] for text in texts]
-        found = self._inner.encode_batch_fast(texts, add_special_tokens=False)
+        found = self._reader.encode_batch_fast(texts, add_special_tokens=False)
         return [encoding.ids for encoding in found]
+
+
+def _parse(text: str) -> tokenizers.Tokenizer:
+    try:
+        return tokenizers.Tokenizer.from_str(text)
+    except Exception as reason:  # the library raises nothing narrower
+        raise ValueError(str(reason)) from None
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -16,16 +16,16 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 from .config import TextConfig
 from .counting import Fold, count_characters, count_words, ranked
 from .kinds import CONTINUED, assembled, pre_tokenizer
-from .specials import UNKNOWN, check
+from .specials import check
 from .unigram import estimate
 
 _AT_ONCE = 1000  # copies of a word that go to a trainer in one string
 
 
 def train(
-    lines: Iterable[str], config: TextConfig, specials: tuple[str, ...]
+    lines: Iterable[str], config: TextConfig, specials: tuple[str, ...], unknown: str | None
 ) -> tokenizers.Tokenizer:
-    """A tokenizer of the library's own, its specials first."""
+    """A tokenizer of the library's own, its specials first; the unknown is one of them, if any."""
     check(specials)
     asked = config.vocabulary_size
     if asked is not None and asked <= len(specials):
@@ -40,7 +40,7 @@ def train(
         "wordpiece": _wordpiece,
         "unigram": _unigram,
     }[config.kind]
-    model = learn(lines, config, specials)
+    model = learn(lines, config, specials, unknown)
     inner = assembled(config.kind, model, lowercase=config.lowercase, specials=specials)
     size = inner.get_vocab_size()
     if size == len(specials):
@@ -56,29 +56,35 @@ def train(
     return inner
 
 
-def _whole(lines: Iterable[str], config: TextConfig, specials: tuple[str, ...]) -> models.Model:
+def _whole(
+    lines: Iterable[str], config: TextConfig, specials: tuple[str, ...], unknown: str | None
+) -> models.Model:
     """Specials, then types by falling count."""
     count = count_words if config.kind == "word" else count_characters
     counts = count(lines, _fold(config))
-    types = [token for token in ranked(counts) if token not in specials]
+    # A corpus that writes `<unk>` for a word means the unknown by it, also when it is lowercased.
+    spoken_for = {*specials, _fold(config)(unknown or "")}
+    types = [token for token in ranked(counts) if token not in spoken_for]
     kept = [token for token in types if counts[token] >= config.minimum_count]
     if config.vocabulary_size is not None:
         kept = kept[: max(config.vocabulary_size - len(specials), 0)]
-    if len(kept) < len(types) and UNKNOWN not in specials:
+    if len(kept) < len(types) and unknown is None:
         raise ValueError(
             f"vocabulary_size ({config.vocabulary_size}) and minimum_count "
             f"({config.minimum_count}) leave out {len(types) - len(kept)} of {len(types)} types, "
-            f"such as {types[len(kept)]!r}, and the specials have no {UNKNOWN} to stand for them"
+            f"such as {types[len(kept)]!r}, and no special has the role 'unknown' to stand for them"
         )
     vocabulary = _numbered([*specials, *kept])
     if config.kind == "word":
         # A name no word has, when there is none: the library wants one.
-        return models.WordLevel(vocabulary, unk_token=_unknown(specials) or "")
+        return models.WordLevel(vocabulary, unk_token=unknown or "")
     # Pieces that are never merged are characters, and need no regular expression to be found.
-    return models.BPE(vocabulary, [], unk_token=_unknown(specials))
+    return models.BPE(vocabulary, [], unk_token=unknown)
 
 
-def _bpe(lines: Iterable[str], config: TextConfig, specials: tuple[str, ...]) -> models.Model:
+def _bpe(
+    lines: Iterable[str], config: TextConfig, specials: tuple[str, ...], unknown: str | None
+) -> models.Model:
     """Merge the most frequent neighbours, again and again: Sennrich et al. (2016), section 3.2;
     over bytes, Radford et al. (2019), section 2.2."""
     bytewise = config.kind == "byte-bpe"
@@ -96,11 +102,12 @@ def _bpe(lines: Iterable[str], config: TextConfig, specials: tuple[str, ...]) ->
     inner.train_from_iterator(iter(lines), trainer)
     learned = json.loads(inner.to_str())["model"]
     merges = [tuple(pair) for pair in learned["merges"]]
-    unknown = None if bytewise else _unknown(specials)
-    return models.BPE(learned["vocab"], merges, unk_token=unknown)
+    return models.BPE(learned["vocab"], merges, unk_token=None if bytewise else unknown)
 
 
-def _wordpiece(lines: Iterable[str], config: TextConfig, specials: tuple[str, ...]) -> models.Model:
+def _wordpiece(
+    lines: Iterable[str], config: TextConfig, specials: tuple[str, ...], unknown: str | None
+) -> models.Model:
     """Word beginnings, and continuations under `##`: Schuster & Nakajima (2012), marked as in
     Devlin et al. (2019), section 3. Merged by count, as the library does."""
     counts = _spelled(count_words(lines, _fold(config)), pre_tokenizer("wordpiece", specials))
@@ -114,19 +121,20 @@ def _wordpiece(lines: Iterable[str], config: TextConfig, specials: tuple[str, ..
         continuing_subword_prefix=CONTINUED,
         show_progress=False,
     )
-    inner = tokenizers.Tokenizer(models.WordPiece(unk_token=UNKNOWN))
+    inner = tokenizers.Tokenizer(models.WordPiece(unk_token=unknown or ""))
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     inner.train_from_iterator(_copies(counts), trainer)
-    return models.WordPiece(inner.get_vocab(), unk_token=_unknown(specials) or "")
+    return models.WordPiece(inner.get_vocab(), unk_token=unknown or "")
 
 
-def _unigram(lines: Iterable[str], config: TextConfig, specials: tuple[str, ...]) -> models.Model:
+def _unigram(
+    lines: Iterable[str], config: TextConfig, specials: tuple[str, ...], unknown: str | None
+) -> models.Model:
     counts = _spelled(count_words(lines, _fold(config)), pre_tokenizer("unigram", specials))
     room = _room(config) - len(specials)
     pieces = estimate(counts, room, max(config.minimum_count, 2)) if counts else []
     scored = [(special, 0.0) for special in specials] + pieces
-    unknown = specials.index(UNKNOWN) if UNKNOWN in specials else None
-    return models.Unigram(scored, unknown)
+    return models.Unigram(scored, None if unknown is None else specials.index(unknown))
 
 
 def _spelled(words: Counter[str], cut: pre_tokenizers.PreTokenizer | None) -> Counter[str]:
@@ -154,10 +162,6 @@ def _fold(config: TextConfig) -> Fold:
 def _room(config: TextConfig) -> int:
     assert config.vocabulary_size is not None  # the config refuses it for pieces
     return config.vocabulary_size
-
-
-def _unknown(specials: tuple[str, ...]) -> str | None:
-    return UNKNOWN if UNKNOWN in specials else None
 
 
 def _numbered(tokens: list[str]) -> dict[str, int]:

@@ -24,10 +24,10 @@ NUMBERS = "numbers-"
 TextPair = tuple[str, str]
 
 
-def prepare(recipe: Recipe, beside: Path, specials: tuple[str, ...]) -> Work:
+def prepare(recipe: Recipe, beside: Path, roles: tuple[str, ...]) -> Work:
     """One tokenizer for both sides, so that languages can share an encoder."""
     train = pairs_of(recipe, "train", beside)
-    tokenizer = Tokenizer.train((side for pair in train for side in pair), recipe.text, specials)
+    tokenizer = Tokenizer.train((side for pair in train for side in pair), recipe.text, roles)
     valid = pairs_of(recipe, "valid", beside)
     return Work(
         recipe,
@@ -79,7 +79,10 @@ def feed(
     if empty is not None:
         raise ValueError(f"pair {empty + 1} has an empty source: there is nothing to translate")
     if tokenizer.start is None or tokenizer.end is None or tokenizer.pad is None:
-        raise ValueError("translation needs <pad>, <s> and </s> among text.specials")
+        raise ValueError(
+            "translation needs tokens with the roles pad, start and end; "
+            "text.roles or text.specials declares them"
+        )
     return Translations(
         ids, tokenizer.start, tokenizer.end, tokenizer.pad, recipe.training.tokens, seed
     )

@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.data import corpora
 from regard.data.feeds import Columns, Feed, Packed, Sentences, Windows
 from regard.models import catalog
-from regard.text import END, PAD, START, UNKNOWN, Tokenizer
+from regard.text import Tokenizer
 from regard.training.files import found
 from regard.training.recipe import DataConfig, Recipe, TrainingConfig
 
@@ -33,13 +33,11 @@ class Work:
     valid: Feed | None
 
 
-def specials_of(recipe: Recipe) -> tuple[str, ...]:
-    """Declared in the recipe, else what the task cannot do without."""
-    if recipe.text.specials is not None:
-        return recipe.text.specials
+def roles_of(recipe: Recipe) -> tuple[str, ...]:
+    """The special tokens that the task cannot do without, by what they are for."""
     if recipe.task.kind == "translation":
-        return (PAD, UNKNOWN, START, END)
-    return () if recipe.data.unit == "character" else (UNKNOWN, END)
+        return ("pad", "unknown", "start", "end")
+    return () if recipe.data.unit == "character" else ("unknown", "end")
 
 
 def prepare(recipe: Recipe, beside: Path) -> Work:
@@ -47,9 +45,9 @@ def prepare(recipe: Recipe, beside: Path) -> Work:
     if recipe.task.kind == "translation":
         from regard.training import parallel
 
-        return parallel.prepare(recipe, beside, specials_of(recipe))
+        return parallel.prepare(recipe, beside, roles_of(recipe))
     texts = Texts.read(recipe.data, beside)
-    tokenizer = Tokenizer.train(texts.train, recipe.text, specials_of(recipe))
+    tokenizer = Tokenizer.train(texts.train, recipe.text, roles_of(recipe))
     model = build(recipe, tokenizer)
     train = language_feed(texts.train, tokenizer, recipe, recipe.seed)
     valid = texts.valid and language_feed(texts.valid, tokenizer, scoring(recipe), None)
@@ -126,7 +124,10 @@ def sentence_feed(
     lines: list[Sentence], tokenizer: Tokenizer, training: TrainingConfig, seed: int | None
 ) -> Feed:
     if tokenizer.end is None:
-        raise ValueError(f"training.feed ({training.feed!r}) needs {END} among text.specials")
+        raise ValueError(
+            f"training.feed ({training.feed!r}) needs a token with the role 'end'; "
+            "text.roles or text.specials declares one"
+        )
     if training.feed == "packed":
         ended = [[tokenizer.end, *line, tokenizer.end] for line in lines]
         return Packed(ended, training.batch, training.length, seed or 0)

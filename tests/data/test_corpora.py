@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from regard.data.corpora import lines, pairs, whole
-from regard.text import END, UNKNOWN, TextConfig, Tokenizer
+from regard.text import TextConfig, Tokenizer
 
 SONG = "Ännchen von Tharau\n\nist's, die mir gefällt;\u2028\x85 漢字\n"
 LINES = ["Ännchen von Tharau", "", "ist's, die mir gefällt;\u2028\x85 漢字"]
@@ -279,7 +279,7 @@ def test_penn_treebank_has_its_published_counts(data):
     train, valid = (data / f"ptb/ptb.{split}.txt.gz" for split in ("train", "valid"))
     if not train.is_file():
         pytest.skip("no Penn Treebank")
-    made = Tokenizer.train(lines(train), TextConfig(), (UNKNOWN, END))
+    made = Tokenizer.train(lines(train), TextConfig(), ("unknown", "end"))
     assert made.size == 10_000  # 9,999 types, <unk> among them, and the end of the sentence
     counts = [len(encoded) for encoded in made.encode_all(lines(train))]
     assert (len(counts), sum(counts)) == (42_068, 887_521)

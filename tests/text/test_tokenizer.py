@@ -3,7 +3,7 @@ import tracemalloc
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from regard.text import END, KINDS, PAD, START, UNKNOWN, TextConfig, Tokenizer
@@ -20,7 +20,7 @@ def test_bytes_give_back_every_string(every, text):
 
 @given(st.text())
 def test_characters_give_back_every_string_they_know(trained, text):
-    made = trained("character", [text + "."], (START, END))
+    made = trained("character", [text + "."], ("start", "end"))
     assert made.decode(made.encode(text).ids) == text
 
 
@@ -41,16 +41,26 @@ def test_a_special_that_a_text_spells_out_is_text(corpus, trained, kind):
     assert made.decode(made.encode(text).ids) == text
 
 
-def test_a_word_spelled_like_a_special_is_that_special(every):
+def test_a_word_spelled_like_the_unknown_is_the_unknown_and_no_other_special_is_read(every):
     made = every["word"]
-    assert made.encode("the <unk> dog").ids[1] == made.unknown
-    assert made.decode(made.encode("the <unk> dog </s>").ids) == "the <unk> dog"
+    encoded = made.encode("the <unk> dog </s> <s> <pad>")
+    the, dog, unknown = made.id_of("the"), made.id_of("dog"), made.unknown
+    assert encoded.ids == [the, unknown, dog, unknown, unknown, unknown]
+    assert encoded.offsets == [(0, 3), (4, 9), (10, 13), (14, 18), (19, 22), (23, 28)]
+
+
+def test_a_word_spelled_like_a_special_is_refused_when_nothing_stands_for_it(trained):
+    made = trained("word", ["the dog </s>"], ("end",))
+    with pytest.raises(ValueError, match="the word '</s>' at position 4 is not in the vocabulary"):
+        made.encode("the </s>")
 
 
 @settings(deadline=None)
 @given(text=st.text(), kind=st.sampled_from(KINDS))
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_the_library_reads_the_file_and_gives_the_same_ids(trained, lowercase, text, kind):
+    # The library reads a word spelled like a special as that special.
+    assume(kind != "word" or not {PAD, START, END}.intersection(text.lower().split()))
     made = trained(kind, lowercase=lowercase)
     theirs = tokenizers.Tokenizer.from_str(made.to_json())
     assert theirs.encode(text).ids == made.encode(text).ids
@@ -66,7 +76,7 @@ def test_a_saved_tokenizer_is_all_there_when_loaded(corpus, every, kind, tmp_pat
     assert loaded.specials == (PAD, UNKNOWN, START, END)
     assert (loaded.pad, loaded.unknown, loaded.start, loaded.end) == (0, 1, 2, 3)
     assert loaded.to_json() == made.to_json()
-    for line in [*corpus, "<unk> <s> nowhere 12"]:
+    for line in [*corpus, "<unk> nowhere 12"]:
         assert loaded.encode(line).ids == made.encode(line).ids == theirs.encode(line).ids
 
 
@@ -116,7 +126,7 @@ def test_the_bytes_of_a_letter_share_its_place(trained):
 
 
 def test_a_mark_alone_takes_no_place_in_the_text(trained):
-    made = trained("bpe", ["b"], (UNKNOWN,))
+    made = trained("bpe", ["b"], ("unknown",))
     encoded = made.encode(" x ▁b")
     assert encoded.tokens == ["▁", UNKNOWN, "▁b"]
     assert encoded.offsets == [(1, 1), (1, 2), (3, 5)]
@@ -159,7 +169,7 @@ def test_encoding_adds_no_specials_and_decoding_leaves_them_out(every, kind):
 
 
 def test_specials_that_were_not_declared_have_no_id(trained):
-    made = trained("word", ["a <s> b"], (UNKNOWN,))
+    made = trained("word", ["a <s> b"], ("unknown",))
     assert (made.pad, made.unknown, made.start, made.end) == (None, 0, None, None)
     assert made.encode("<s>").tokens == ["<s>"]
     assert made.decode(made.encode("a <s>").ids) == "a <s>"
@@ -185,7 +195,7 @@ def test_an_id_beyond_the_vocabulary_is_refused(every, wrong):
 def test_an_unknown_character_is_named_with_its_place_when_nothing_stands_for_it(
     corpus, trained, kind, lowercase
 ):
-    made = trained(kind, corpus, (END,), lowercase=lowercase)
+    made = trained(kind, corpus, ("end",), lowercase=lowercase)
     assert made.decode(made.encode("the dogs").ids) == "the dogs"
     with pytest.raises(ValueError, match="the character 'Ж' at position 4 is not in the vocab"):
         made.encode("the ЖЖ")
@@ -194,13 +204,13 @@ def test_an_unknown_character_is_named_with_its_place_when_nothing_stands_for_it
 
 
 def test_an_unknown_word_is_named_with_its_place_when_nothing_stands_for_it(trained):
-    made = trained("word", ["the dog <unk>"], (END,))
+    made = trained("word", ["the dog <unk>"], ("end",))
     with pytest.raises(ValueError, match="the word 'cat' at position 4 is not in the vocabulary"):
         made.encode("the cat")
 
 
 def test_a_word_too_long_for_wordpiece_is_refused_when_nothing_stands_for_it(corpus, trained):
-    made = trained("wordpiece", corpus, (END,))
+    made = trained("wordpiece", corpus, ("end",))
     with pytest.raises(ValueError, match="the word at position 4 has 101 characters; above 100"):
         made.encode("the " + "r" * 101)
     assert made.decode(made.encode("r" * 100).ids) == "r" * 100
@@ -257,13 +267,13 @@ def test_a_file_from_elsewhere_keeps_its_own_specials_and_is_not_cut_short(tmp_p
     theirs.save(str(tmp_path / "tokenizer.json"))
     made = Tokenizer.load(tmp_path / "tokenizer.json")
     assert (made.kind, made.specials) == ("wordpiece", ("[PAD]", "[UNK]", "[CLS]"))
-    assert (made.unknown, made.pad) == (1, None)
+    assert made.roles == {"pad": 0, "unknown": 1, "class": 2}
     assert made.encode("ab a x").ids == [3, 4, 3, 1]
-    assert made.encode("[CLS] a").ids == [2, 3]
+    assert made.encode("[CLS] a").ids == [1, 1, 1, 3]  # [, CLS, ]
 
 
 def test_a_long_text_of_characters_takes_little_more_than_its_ids(trained):
-    made = trained("character", ["abc "], (END,))
+    made = trained("character", ["abc "], ("end",))
     text = "abc " * 100_000
     tracemalloc.start()
     ids = made.encode(text).ids
