@@ -85,7 +85,7 @@ def test_without_its_data_resuming_is_not_tried_and_nothing_fails(recipe, tmp_pa
     code, output = verified(folder)
     assert code == 0
     assert "a batch of 3 = 3 batches of 1     holds" in output
-    assert output.splitlines()[-1].startswith("resume: not tried, data file train.txt is not in")
+    assert output.splitlines()[-1].startswith("resume: not tried, data file train.txt is missing")
 
 
 def test_a_file_can_stand_in_for_the_data(recipe, tmp_path, monkeypatch):
@@ -98,7 +98,7 @@ def test_a_file_can_stand_in_for_the_data(recipe, tmp_path, monkeypatch):
     assert f"{RESUMED} holds: largest difference 0.00e+00" in output
     code, output = verified(folder, "--data", "nothing.txt")
     assert code == 2
-    assert "data file nothing.txt is not in" in output.splitlines()[-1]
+    assert "data file nothing.txt is missing" in output.splitlines()[-1]
 
 
 def test_counting_takes_no_steps_that_could_be_resumed(recipe, tmp_path):
