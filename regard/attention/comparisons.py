@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.additive import additive_scores
+from regard.attention.picking import Rows, pick_rows
 from regard.attention.positions import Bias
 
 
@@ -39,8 +40,8 @@ class Comparison(Protocol):
     def heads(self, heads: Tensor) -> Comparison:
         """The same for the heads numbered `heads` only; heads are the axis before the queries."""
 
-    def of_row(self, row: int) -> Comparison:
-        """The same for one row of the batch only."""
+    def pick(self, rows: Rows) -> Comparison:
+        """The same for some rows of the batch only."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,9 @@ class _Laid:
         queries, keys = (x.index_select(-3, heads) for x in (self.queries, self.keys))
         return replace(self, queries=queries, keys=keys)
 
-    def of_row(self, row: int) -> Self:
-        own = slice(row, row + 1)
-        return replace(self, queries=self.queries[own], keys=self.keys[own])
+    def pick(self, rows: Rows) -> Self:
+        queries, keys = (pick_rows(x, rows) for x in (self.queries, self.keys))
+        return replace(self, queries=queries, keys=keys)
 
 
 @dataclass(frozen=True)
@@ -130,5 +131,5 @@ class Table:
     def heads(self, heads: Tensor) -> Table:
         return Table(self.table.index_select(-3, heads))
 
-    def of_row(self, row: int) -> Table:
-        return Table(self.table[row : row + 1])
+    def pick(self, rows: Rows) -> Table:
+        return Table(pick_rows(self.table, rows))

@@ -14,6 +14,7 @@ from regard.attention import (
     ALiBi,
     Attention,
     Causal,
+    Controls,
     Cosine,
     Dot,
     General,
@@ -22,6 +23,7 @@ from regard.attention import (
     LocalMonotonic,
     LocalPredictive,
     Location,
+    NTMAddressing,
     Padding,
     Proportional,
     RelativeBias,
@@ -129,7 +131,7 @@ def test_a_part_of_the_weights_is_that_part_of_the_whole(score, weigh):
         assert_close(
             read.weights_of(heads=[2, 0], rows=[4, 0, 0]), whole[:, [2, 0]][:, :, [4, 0, 0]]
         )
-        own = read.of_row(1)
+        own = read.pick(1)
         assert_close(own.weights, whole[1:])
         assert_close(own.weights_of(heads=2, rows=[3]), whole[1:, 2:3, 3:4])
         assert_close(own.context, read.context[1:])
@@ -142,7 +144,7 @@ def test_a_part_of_biased_weights_is_that_part_of_the_whole(make):
     read = Attention(ScaledDot())(*tensors, Causal(), bias=bias)
     whole = read.weights
     assert_close(read.weights_of(heads=[2, 1], rows=[4, 0]), whole[:, [2, 1]][:, :, [4, 0]])
-    assert_close(read.of_row(1).weights, whole[1:])
+    assert_close(read.pick(1).weights, whole[1:])
     assert_close(whole @ tensors[2], read.context)
 
 
@@ -203,6 +205,45 @@ def test_a_learned_query_or_key_may_move_on_and_the_look_stays(score):
     query.grad, memory.grad = torch.randn_like(query), torch.randn_like(memory)
     stepped(attention, query, memory)
     assert torch.equal(read.weights, before)
+
+
+def controls(batch):
+    """What an NTM's controller might say of five rows: (batch, query, …)."""
+    previous = torch.rand(batch, 3, 7, dtype=torch.float64).softmax(dim=-1)
+    return Controls.of(torch.randn(batch, 3, 6, dtype=torch.float64), previous)
+
+
+CARRIERS = {
+    "hard": (lambda: Hard(), lambda: None),
+    "local-m": (lambda: LocalMonotonic(2), lambda: 3),
+    "local-p": (lambda: LocalPredictive(5, reach=2), lambda: None),
+    "ntm": (lambda: NTMAddressing(), lambda: controls(5)),
+    "softmax": (lambda: Softmax(), lambda: controls(5)),
+}
+
+
+@pytest.mark.parametrize("name", CARRIERS)
+def test_a_picked_row_carries_what_is_its_own(name):
+    weigh, carried = (make() for make in CARRIERS[name])
+    attention = Attention(Dot(), weigh).double().eval()
+    queries, keys, values = inputs(5, dtype=torch.float64)
+    read = attention(queries, keys, values, carried=carried)
+    for rows, chosen in ((3, [3]), (slice(1, 3), [1, 2]), (torch.tensor([4, 0, 4]), [4, 0, 4])):
+        own = read.pick(rows)
+        alone = carried
+        if isinstance(carried, Controls):
+            alone = Controls(*(part[chosen] for part in carried))
+        expected = attention(queries[chosen], keys[chosen], values[chosen], carried=alone)
+        assert type(own.carried) is type(expected.carried)
+        assert_close(own.carried, expected.carried)
+        assert_close(own.context, expected.context)
+        assert_close(own.weights, expected.weights)
+
+
+def test_what_is_carried_for_the_whole_batch_goes_with_every_row():
+    read = Attention(Dot())(*inputs(2), carried=(torch.tensor(3.0), torch.ones(1, 3), "a word"))
+    step, shared, word = read.pick(1).carried
+    assert (step.item(), shared.shape, word) == (3.0, (1, 3), "a word")
 
 
 def test_dropout_thins_what_is_read_and_not_what_is_told():
@@ -345,8 +386,10 @@ def test_rows_and_heads_beyond_the_last_are_refused():
         read.weights_of(rows=(0, 1))
     with pytest.raises(ValueError, match=r"heads \(0\) were asked for, but this attention has one"):
         Attention(Dot())(*inputs(2)).weights_of(heads=0)
-    with pytest.raises(ValueError, match=r"row \(2\) is not in a batch of \(2, 3\)"):
-        read.of_row(2)
+    with pytest.raises(ValueError, match=r"rows \(2\) must lie within the batch, which has 2 rows"):
+        read.pick(2)
+    with pytest.raises(ValueError, match=r"rows \(\[1, -1\]\) must lie within the batch"):
+        read.pick(torch.tensor([1, -1]))
 
 
 def test_a_bias_needs_an_inner_product():
