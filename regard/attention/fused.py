@@ -7,6 +7,8 @@ keys that block can see, so that memory stays bounded and a window costs what a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -38,7 +40,7 @@ def fused_context(
             row = torch.zeros(1, dtype=torch.long, device=values.device)
             visible = fit(mask.visible(row, queries, keys), comparison.axes)
             return _kernel(comparison.queries, comparison.keys, values, visible, scale)
-    return _by_rows(comparison, values, mask, sharpness)
+    return _by_blocks(comparison, values, mask, sharpness)
 
 
 def plain_context(
@@ -56,23 +58,79 @@ def plain_context(
     return context.reshape(*values.shape[:-2], queries, values.shape[-1])
 
 
-def _by_rows(
+def _by_blocks(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
-    queries, keys = comparison.sizes
-    copies = values.shape[0] if comparison.bias is None else comparison.bias.by_distance.shape[0]
-    step = max(1, WRITTEN // max(keys * copies, 1))
-    if step >= queries:
+    """A block of queries at a time, and of the batch where its rows have matrices of their own."""
+    together, step = _block_sizes(comparison, mask)
+    queries, batch = comparison.sizes[0], _batch(comparison)
+    if queries == 0 or (together >= batch and step >= queries):
         return _rows(0, queries, comparison, mask, sharpness, comparison.queries, values)
-    blocks = []
-    for first in range(0, queries, step):
-        block = partial(_rows, first, min(first + step, queries), comparison, mask, sharpness)
-        if torch.is_grad_enabled():
-            # The kernel keeps the written mask for its backward pass. All blocks together would be
-            # the whole matrix, so each block is computed again when its gradient is due.
-            block = partial(checkpoint, block, use_reentrant=False, preserve_rng_state=False)
-        blocks.append(block(comparison.queries, values))
-    return torch.cat(blocks, dim=-2)
+    contexts = []
+    for part, own_values, own_mask in _by_batch(comparison, values, mask, together):
+        blocks = []
+        for first in range(0, queries, step):
+            block = partial(_rows, first, min(first + step, queries), part, own_mask, sharpness)
+            if torch.is_grad_enabled():
+                # The kernel keeps the written mask for its backward pass. All blocks together would
+                # be the whole matrix, so each is computed again when its gradient is due.
+                block = partial(checkpoint, block, use_reentrant=False, preserve_rng_state=False)
+            blocks.append(block(part.queries, own_values))
+        contexts.append(torch.cat(blocks, dim=-2))
+    return contexts[0] if len(contexts) == 1 else torch.cat(contexts)
+
+
+def _batch(comparison: InnerProduct) -> int:
+    """How many rows the batch has, which is one when nothing leads queries and keys."""
+    return comparison.queries.shape[:-2][:1].numel()
+
+
+def _block_sizes(comparison: InnerProduct, mask: Mask | None) -> tuple[int, int]:
+    """How many rows of the batch, and how many queries, can be written out at once."""
+    queries, keys = comparison.sizes
+    batch = _batch(comparison)
+    written = _written_axes(comparison, mask)
+    own, heads = written[:1].numel(), written[1:].numel()
+    if own == 1 or heads == 1:
+        # No more queries than with a mask for each row of the batch: a window then spans few keys.
+        return batch, max(1, WRITTEN // max(keys * max(batch, heads), 1))
+    # All queries of one row of the batch before those of the next: each block has gradients for all
+    # its keys, and of those there are fewer this way.
+    step = max(1, min(queries, WRITTEN // max(keys * heads, 1)))
+    return max(1, WRITTEN // max(keys * heads * step, 1)), step
+
+
+def _written_axes(comparison: InnerProduct, mask: Mask | None) -> torch.Size:
+    """The leading axes of what is written out; those of size 1 share one (query, key) matrix."""
+    leading, bias = comparison.queries.shape[:-2], comparison.bias
+    learning = torch.is_grad_enabled() and bias is not None and bias.by_distance.requires_grad
+    if learning or len(leading) > 2:
+        # The kernel has no gradient for what is added, so torch writes every score out; and more
+        # than two leading axes are laid out as one.
+        return leading
+    written = torch.Size([1] * len(leading))
+    if bias is not None:
+        written = torch.Size([1, bias.by_distance.shape[0]])
+    if mask is not None:
+        nobody = torch.zeros(0, dtype=torch.long, device=comparison.device)
+        visible = fit(mask.visible(nobody, *comparison.sizes), comparison.axes)
+        written = torch.broadcast_shapes(written, visible.shape[:-2])
+    return written
+
+
+def _by_batch(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None, together: int
+) -> Iterator[tuple[InnerProduct, Tensor, Mask | None]]:
+    """Comparison, values and mask for `together` rows of the batch at a time."""
+    batch = _batch(comparison)
+    if together >= batch:
+        yield comparison, values, mask
+        return
+    tensors = (comparison.queries, comparison.keys, values)
+    parts = zip(*(tensor.split(together) for tensor in tensors), strict=True)
+    for first, (queries, keys, own) in zip(range(0, batch, together), parts, strict=True):
+        part = replace(comparison, queries=queries, keys=keys)
+        yield part, own, mask and mask.pick(slice(first, first + together))
 
 
 def _rows(
@@ -94,6 +152,7 @@ def _rows(
         added = fit(mask.visible(rows, count, keys), comparison.axes)[..., low:high]
     if comparison.bias is not None:
         bias = comparison.bias.rows(rows).table()[..., low:high] * sharpness  # (head, rows, key)
+        bias = bias.unsqueeze(0)  # with fewer than four axes torch would not take the fused kernel
         added = bias if added is None else bias.masked_fill(~added, float("-inf"))
         added = added.to(values.dtype)
     part, seen = comparison.keys[..., low:high, :], values[..., low:high, :]
