@@ -107,7 +107,7 @@ class Attended:
             visible = visible.index_select(-3, heads)
         # Weighings that look at the queries keep their weights, so this one has no use for them.
         weights, _ = self.weigh(comparison.scores(), visible, self.context, self.carried)
-        return weights
+        return weights.to(comparison.dtype)
 
 
 class Attention(nn.Module):
@@ -177,7 +177,7 @@ class Attention(nn.Module):
         self, comparison: Comparison, queries: Tensor, values: Tensor, visible: Tensor | None
     ) -> Tensor:
         weights, _ = self.weigh(comparison.scores(), visible, queries, None)
-        return self._dropped(weights) @ values
+        return self._dropped(weights.to(comparison.dtype)) @ values
 
     def _explicitly(
         self,
@@ -190,6 +190,7 @@ class Attention(nn.Module):
         """Every weight written out: for weighings with a memory, and where somebody interferes."""
         visible = _dense(mask, comparison, None)
         weights, carried = self.weigh(comparison.scores(), visible, queries, carried)
+        weights = weights.to(comparison.dtype)
         for change in self.changes:
             weights = change(weights, visible)
         context = self._dropped(weights) @ values  # (batch, …, query, value)

@@ -18,6 +18,12 @@ from torch.utils.checkpoint import checkpoint
 
 from regard.attention.comparisons import InnerProduct
 from regard.attention.masks import Causal, Mask, fit
+from regard.attention.precision import (
+    HALF,
+    at_least_single,
+    autocast_dtype,
+    without_autocast,
+)
 
 WRITTEN = 1 << 22
 """How many mask entries may be written out at once: 16 MB of numbers."""
@@ -27,6 +33,8 @@ def fused_context(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
     """softmax(sharpness · scores) values, (batch, …, query, value)."""
+    if comparison.bias is not None and autocast_dtype(values.device) is not None:
+        return _biased_under_autocast(comparison, values, mask, sharpness)
     queries, keys = comparison.sizes
     scale = comparison.scale * sharpness
     if isinstance(mask, Causal) and queries == 1:
@@ -43,19 +51,55 @@ def fused_context(
     return _by_blocks(comparison, values, mask, sharpness)
 
 
+def _biased_under_autocast(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
+) -> Tensor:
+    """With the vectors rounded as autocast would, but not the bias, in which far keys would fall
+    together."""
+    dtype = _dtype_of_context(values)
+    queries, keys = comparison.queries.to(dtype), comparison.keys.to(dtype)
+    with without_autocast(values.device):
+        rounded = replace(comparison, queries=queries, keys=keys)
+        return fused_context(rounded, values.to(dtype), mask, sharpness)
+
+
+def _dtype_of_context(values: Tensor) -> torch.dtype:
+    """What the kernel answers with: the values' own, or autocast's, which leaves double alone."""
+    rounded = None if values.dtype == torch.float64 else autocast_dtype(values.device)
+    return values.dtype if rounded is None else rounded
+
+
 def plain_context(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
     """The same by two plain products over all heads; the mask is none, or causal."""
-    queries, keys = comparison.sizes
     q, k, v = (_four_axes(x).squeeze(1) for x in (comparison.queries, comparison.keys, values))
-    hidden = q.new_zeros(())  # added to the scores by the product itself
-    if mask is not None:
-        hidden = q.new_full((queries, keys), float("-inf")).triu(1)
-    scale = comparison.scale * sharpness
-    scores = torch.baddbmm(hidden, q, k.transpose(1, 2), alpha=scale)  # (batch · …, query, key)
-    context = torch.bmm(scores.softmax(dim=-1), v)
-    return context.reshape(*values.shape[:-2], queries, values.shape[-1])
+    scale, causal = comparison.scale * sharpness, mask is not None
+    if q.dtype in HALF or torch.is_autocast_enabled(q.device.type):
+        context = _plain_in_half(q, k, v, scale, causal)
+    else:
+        context = torch.bmm(_plain_weights(q, k, scale, causal), v)
+    return context.reshape(*comparison.queries.shape[:-1], values.shape[-1])
+
+
+def _plain_weights(q: Tensor, k: Tensor, scale: float, causal: bool) -> Tensor:
+    """(batch · …, query, key)"""
+    if causal:
+        added = q.new_full((q.shape[1], k.shape[1]), float("-inf")).triu(1)
+    else:
+        added = q.new_zeros(())
+    return torch.baddbmm(added, q, k.transpose(1, 2), alpha=scale).softmax(dim=-1)
+
+
+def _plain_in_half(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Tensor:
+    """In the precision the kernel would answer with, and like the kernel with float32 scores:
+    in float16 they overflow, and in bfloat16 they lose digits that the softmax makes shares of."""
+    dtype = _dtype_of_context(v)
+    with without_autocast(v.device):
+        weights = _plain_weights(at_least_single(q), at_least_single(k), scale, causal)
+        # CPUs multiply bfloat16 as it is, but widen float16 number by number.
+        v = v if dtype == torch.bfloat16 else at_least_single(v)
+        return torch.bmm(weights.to(v.dtype), v).to(dtype)
 
 
 def _by_blocks(
@@ -154,9 +198,15 @@ def _rows(
         bias = comparison.bias.rows(rows).table()[..., low:high] * sharpness  # (head, rows, key)
         bias = bias.unsqueeze(0)  # with fewer than four axes torch would not take the fused kernel
         added = bias if added is None else bias.masked_fill(~added, float("-inf"))
-        added = added.to(values.dtype)
+        added = added.to(_bias_dtype(values))
     part, seen = comparison.keys[..., low:high, :], values[..., low:high, :]
     return _kernel(queries[..., first:end, :], part, seen, added, scale)
+
+
+def _bias_dtype(values: Tensor) -> torch.dtype:
+    """The kernel for CPUs takes a float32 bias beside half-precision vectors; others do not."""
+    cpu = values.device.type == "cpu"
+    return torch.promote_types(values.dtype, torch.float32) if cpu else values.dtype
 
 
 def _kernel(

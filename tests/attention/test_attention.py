@@ -280,6 +280,62 @@ def test_half_precision_reads_what_single_precision_reads(score, weigh, dtype, n
     assert_close(read.weights.float(), expected.weights, atol=near, rtol=near)
 
 
+def identity():
+    score = General(64, 64)
+    nn.init.eye_(score.matrix.weight)
+    return score
+
+
+@pytest.mark.parametrize("score", [Dot, ScaledDot, identity], ids=["dot", "scaled", "general"])
+@pytest.mark.parametrize("few", [1 << 14, 0], ids=["few tokens", "kernel"])
+@pytest.mark.parametrize("causal", [False, True], ids=["no mask", "causal"])
+def test_scores_beyond_the_largest_half_are_read_as_they_are(score, few, causal, monkeypatch):
+    monkeypatch.setattr("regard.attention.attention.FEW", few)
+    monkeypatch.setattr("regard.attention.attention.FEW_CAUSAL", few)
+    size = 200.0 if score is ScaledDot else 64.0
+    keys = torch.full((2, 3, 64), size, dtype=torch.float16)
+    keys[:, 1] *= -1  # scores of ±262,144, beyond 65,504: every query sees only keys like itself
+    values = torch.tensor([[1.0, 2.0, 4.0]] * 2, dtype=torch.float16).unsqueeze(-1)
+    attention = Attention(score()).half()
+    read = attention(keys, keys, values, Causal() if causal else None)
+    first = [1.0, 0.0, 0.0] if causal else [0.5, 0.0, 0.5]
+    expected = torch.tensor([[first, [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]] * 2).half()
+    assert torch.equal(read.weights, expected)
+    assert torch.equal(read.context, expected @ values)
+
+
+def test_every_explicit_way_bears_large_scores():
+    """Dropout, a change and another weighing have their weights written out."""
+    keys = 64 * torch.tensor([[[1.0] * 64, [-1.0] * 64]]).half()
+    values = torch.tensor([[[3.0], [5.0]]]).half()
+    ways = [Attention(Dot(), dropout=1e-9), Attention(Dot(), Sparsemax()), Attention(Dot())]
+    ways[2].changes.append(lambda weights, mask: weights)
+    for attention in ways:
+        read = attention(keys, keys, values)
+        assert torch.equal(read.context, values)
+        assert torch.equal(read.weights, torch.eye(2).half().unsqueeze(0))
+
+
+def test_autocast_does_not_overflow_what_the_kernel_would_not():
+    keys = 64 * torch.tensor([[[1.0] * 64, [-1.0] * 64]])
+    for dtype in (torch.float16, torch.bfloat16):
+        with torch.autocast("cpu", dtype):
+            read = Attention(Dot())(keys, keys, keys)
+            assert read.context.dtype == dtype
+            assert torch.equal(read.context.float(), keys)
+            assert torch.equal(read.weights, torch.eye(2).unsqueeze(0))
+
+
+@pytest.mark.parametrize("dtype, near", [(torch.float16, 0.01), (torch.bfloat16, 0.08)])
+def test_few_tokens_have_scores_of_single_precision(dtype, near):
+    """A score of 30 has a rounding error of 0.06 in bfloat16, and its weight one of 6 %."""
+    queries, keys, values = (3 * torch.randn(2, 3, 16, 64).to(dtype) for _ in range(3))
+    weights = (queries.double() @ keys.double().mT).softmax(dim=-1)
+    read = Attention(Dot())(queries, keys, values)
+    assert_close(read.context.double(), weights @ values.double(), atol=near, rtol=0)
+    assert_close(read.weights.double(), weights, atol=torch.finfo(dtype).eps, rtol=0)
+
+
 @pytest.mark.parametrize("weigh", WEIGHINGS)
 @pytest.mark.parametrize("score", SCORES)
 def test_autocast_may_end_before_anybody_asks(score, weigh):
