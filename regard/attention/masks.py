@@ -41,7 +41,7 @@ class Mask:
         """Raise a ValueError if this mask cannot belong to scores (*leading, query, key)."""
 
     def pick(self, rows: Rows) -> Mask:
-        """The mask of some rows of the batch alone."""
+        """The mask of some rows of the batch alone; here, of a mask that is the same for all."""
         return self
 
     def dense(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:

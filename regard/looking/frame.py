@@ -12,6 +12,7 @@ from regard.looking.views import View, described, notes
 MARGIN = 18
 HEAD = 62  # from the top edge to the first line of the map
 FOOT = 46
+NOTE = 10  # more, when there is a second line
 RAMP = (132, 11)
 
 
@@ -33,7 +34,8 @@ def framed(
 ) -> Drawing:
     """The drawing of a map whose marks lie within (width, height), HEAD below the top edge."""
     title = visible(view.look.path)
-    foot = legend(view, height + 20, [*notes(view), *more])
+    told = [*notes(view), *more]
+    foot = legend(view, height + 20, told)
     texts = [mark for mark in foot if isinstance(mark, Text)]
     needed = [mark.x + span(mark.text, mark.size) for mark in texts]
     needed += [MARGIN + 1.1 * span(clip(title, 64), 16), MARGIN + span(described(view), 12)]
@@ -42,7 +44,8 @@ def framed(
         Text(MARGIN, 45, described(view), colour=FAINT),
     ]
     width = max(width, *needed) + MARGIN
-    return Drawing(width, height + FOOT, (*head, *marks, *foot), f"{title}: {described(view)}")
+    height += FOOT + (NOTE if told else 0)
+    return Drawing(width, height, (*head, *marks, *foot), f"{title}: {described(view)}")
 
 
 def legend(view: View, y: float, told: Iterable[str]) -> list[Mark]:
