@@ -65,7 +65,7 @@ def train(model: Repeater, steps: int) -> float:
 
 
 def main() -> None:
-    torch.manual_seed(3)
+    torch.manual_seed(2)
     torch.set_num_threads(1)  # two threads add up in another order, and the picture would differ
     model = Repeater()
     print(f"loss {train(model, 1500):.4f}")

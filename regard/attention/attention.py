@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from regard.attention.comparisons import Comparison, InnerProduct
 from regard.attention.fused import fused_context, plain_context
 from regard.attention.masks import Causal, Mask, as_mask, fit
+from regard.attention.picking import Rows, pick_carried, pick_rows
 from regard.attention.positions import Bias
 from regard.attention.scores import Prepared, Score
 from regard.attention.weighings import Softmax, Weighing
@@ -78,16 +79,22 @@ class Attended:
         comparison = comparison if head is None else comparison.heads(head)
         return self._weights(comparison.rows(row), row, head)
 
-    def of_row(self, row: int) -> Attended:
-        """What one row of the batch read, on its own; the batch axis stays, with length 1."""
-        if self.comparison.axes < 3 or not 0 <= row < self.context.shape[0]:
-            raise ValueError(f"row ({row}) is not in a batch of {tuple(self.context.shape[:-2])}")
+    def pick(self, rows: Rows) -> Attended:
+        """What some rows of the batch read, on their own; the batch axis stays.
+
+        attended.pick(3)  # a batch of one: (1, …, query, value)
+        """
+        batch = self.context.shape[0] if self.comparison.axes > 2 else 0
+        if self.comparison.axes < 3 or not _all_within(rows, batch):
+            named = rows.tolist() if isinstance(rows, Tensor) else rows
+            raise ValueError(f"rows ({named}) must lie within the batch, which has {batch} rows")
         return replace(
             self,
-            context=self.context[row : row + 1],
-            comparison=self.comparison.of_row(row),
-            mask=self.mask and self.mask.of_row(row),
-            kept=None if self.kept is None else self.kept[row : row + 1],
+            context=pick_rows(self.context, rows),
+            comparison=self.comparison.pick(rows),
+            mask=self.mask and self.mask.pick(rows),
+            carried=pick_carried(self.carried, rows, batch),
+            kept=None if self.kept is None else pick_rows(self.kept, rows),
         )
 
     def visible(self, rows: Tensor | None = None) -> Tensor | None:
@@ -100,7 +107,7 @@ class Attended:
             visible = visible.index_select(-3, heads)
         # Weighings that look at the queries keep their weights, so this one has no use for them.
         weights, _ = self.weigh(comparison.scores(), visible, self.context, self.carried)
-        return weights
+        return weights.to(comparison.dtype)
 
 
 class Attention(nn.Module):
@@ -170,7 +177,7 @@ class Attention(nn.Module):
         self, comparison: Comparison, queries: Tensor, values: Tensor, visible: Tensor | None
     ) -> Tensor:
         weights, _ = self.weigh(comparison.scores(), visible, queries, None)
-        return self._dropped(weights) @ values
+        return self._dropped(weights.to(comparison.dtype)) @ values
 
     def _explicitly(
         self,
@@ -183,6 +190,7 @@ class Attention(nn.Module):
         """Every weight written out: for weighings with a memory, and where somebody interferes."""
         visible = _dense(mask, comparison, None)
         weights, carried = self.weigh(comparison.scores(), visible, queries, carried)
+        weights = weights.to(comparison.dtype)
         for change in self.changes:
             weights = change(weights, visible)
         context = self._dropped(weights) @ values  # (batch, …, query, value)
@@ -192,6 +200,12 @@ class Attention(nn.Module):
         if self.training and self.dropout > 0.0:
             return F.dropout(weights, self.dropout)
         return weights
+
+
+def _all_within(rows: Rows, count: int) -> bool:
+    if isinstance(rows, Tensor):
+        return bool(((rows >= 0) & (rows < count)).all())
+    return isinstance(rows, slice) or 0 <= rows < count
 
 
 def _few(comparison: InnerProduct, mask: Mask | None) -> bool:

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 BLOCK = 64
 """Positions by which the memory grows; a reallocation each word would copy everything each word."""
+
+
+@dataclass
+class _Store:
+    """Keys and values with room to spare, which several caches may share the beginning of."""
+
+    keys: Tensor  # (batch, head, room, size)
+    values: Tensor  # (batch, head, room, size)
+    filled: int  # positions somebody has written; whoever writes on must begin right behind them
+
+    def has_room(self, end: int) -> bool:
+        """Whether positions up to `end` can be written into it."""
+        # What was filled in inference mode may be read but not written outside of it.
+        sealed = self.keys.is_inference() and not torch.is_inference_mode_enabled()
+        return self.keys.shape[-2] >= end and not sealed
 
 
 class KeyValueCache:
@@ -17,27 +34,70 @@ class KeyValueCache:
     """
 
     def __init__(self) -> None:
-        self._keys: Tensor | None = None
-        self._values: Tensor | None = None
+        self._store: _Store | None = None
         self.length = 0
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add new positions; return everything so far."""
         self._check(keys, values)
-        start, self.length = self.length, self.length + keys.shape[-2]
-        self._keys = self._put(self._keys, start, keys)
-        self._values = self._put(self._values, start, values)
-        return self._keys[..., : self.length, :], self._values[..., : self.length, :]
+        end = self.length + keys.shape[-2]
+        if torch.is_grad_enabled():
+            # Writing into a store would spoil what a backward pass has kept of it.
+            self._store = self._joined(keys, values)
+        else:
+            self._store = self._store_with_room(end, keys, values)
+            self._store.keys[..., self.length : end, :] = keys
+            self._store.values[..., self.length : end, :] = values
+            self._store.filled = end
+        self.length = end
+        return self._store.keys[..., :end, :], self._store.values[..., :end, :]
+
+    def branch(self) -> KeyValueCache:
+        """Another cache with the same past. Each goes on by itself, and this one stays as it is.
+
+        Nothing is copied until both of them have gone on.
+        """
+        other = KeyValueCache()
+        other._store, other.length = self._store, self.length
+        return other
 
     def pick(self, rows: Tensor) -> KeyValueCache:
         """A cache for these rows of the batch, as a beam needs when some hypotheses go on."""
         picked = KeyValueCache()
-        if self._keys is not None and self._values is not None:
-            filled = slice(self.length)
-            picked._keys = self._keys[:, :, filled].index_select(0, rows)
-            picked._values = self._values[:, :, filled].index_select(0, rows)
+        if self._store is not None:
+            past = self._past(self._store)
+            keys, values = (tensor.index_select(0, rows) for tensor in past)
+            picked._store = _Store(keys, values, self.length)
             picked.length = self.length
         return picked
+
+    def _past(self, store: _Store) -> tuple[Tensor, Tensor]:
+        return store.keys[..., : self.length, :], store.values[..., : self.length, :]
+
+    def _joined(self, keys: Tensor, values: Tensor) -> _Store:
+        """The past and the new in tensors of their own."""
+        if self._store is not None:
+            past_keys, past_values = self._past(self._store)
+            keys = torch.cat([past_keys, keys], dim=-2)
+            values = torch.cat([past_values, values], dim=-2)
+        return _Store(keys, values, keys.shape[-2])
+
+    def _store_with_room(self, end: int, keys: Tensor, values: Tensor) -> _Store:
+        """The store itself if the new positions can be written into it, else a larger copy."""
+        store = self._store
+        if store is not None and store.filled == self.length and store.has_room(end):
+            return store
+        room = -(-end // BLOCK) * BLOCK
+        grown = _Store(
+            keys.new_empty(*keys.shape[:2], room, keys.shape[-1]),
+            values.new_empty(*values.shape[:2], room, values.shape[-1]),
+            filled=self.length,
+        )
+        if store is not None:
+            past_keys, past_values = self._past(store)
+            grown.keys[..., : self.length, :] = past_keys
+            grown.values[..., : self.length, :] = past_values
+        return grown
 
     def _check(self, keys: Tensor, values: Tensor) -> None:
         if keys.shape[:-1] != values.shape[:-1]:
@@ -45,27 +105,15 @@ class KeyValueCache:
                 f"values {tuple(values.shape)} do not continue a cache of keys "
                 f"{tuple(keys.shape)}: each key has its value"
             )
-        for name, store, new in (("keys", self._keys, keys), ("values", self._values, values)):
-            if store is not None and _kind(store) != _kind(new):
+        if self._store is None:
+            return
+        past = (self._store.keys, self._store.values)
+        for name, old, new in zip(("keys", "values"), past, (keys, values), strict=True):
+            if _kind(old) != _kind(new):
                 raise ValueError(
-                    f"{name} {tuple(new.shape)} do not continue a cache of {tuple(store.shape)} "
+                    f"{name} {tuple(new.shape)} do not continue a cache of {tuple(old.shape)} "
                     "(batch, head, position, size)"
                 )
-
-    def _put(self, store: Tensor | None, start: int, new: Tensor) -> Tensor:
-        if torch.is_grad_enabled():
-            # Writing into a store would spoil what a backward pass has kept of it.
-            return new if store is None else torch.cat([store[..., :start, :], new], dim=-2)
-        # What was filled in inference mode may be read but not written outside of it.
-        outside = not torch.is_inference_mode_enabled()
-        if store is None or (outside and store.is_inference()) or store.shape[-2] < self.length:
-            room = -(-self.length // BLOCK) * BLOCK
-            grown = new.new_empty(*new.shape[:2], room, new.shape[-1])
-            if store is not None:
-                grown[..., :start, :] = store[..., :start, :]
-            store = grown
-        store[..., start : self.length, :] = new
-        return store
 
 
 def _kind(tensor: Tensor) -> tuple[int, ...]:

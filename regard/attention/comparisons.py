@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from regard.attention.additive import additive_scores
+from regard.attention.picking import Rows, pick_rows
 from regard.attention.positions import Bias
+from regard.attention.precision import at_least_single, without_autocast
 
 
 class Comparison(Protocol):
@@ -30,6 +32,10 @@ class Comparison(Protocol):
     @property
     def device(self) -> torch.device: ...
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of queries and keys, and so of the weights; scores may have more digits."""
+
     def scores(self) -> Tensor:
         """(batch, …, query, key)"""
 
@@ -39,8 +45,8 @@ class Comparison(Protocol):
     def heads(self, heads: Tensor) -> Comparison:
         """The same for the heads numbered `heads` only; heads are the axis before the queries."""
 
-    def of_row(self, row: int) -> Comparison:
-        """The same for one row of the batch only."""
+    def pick(self, rows: Rows) -> Comparison:
+        """The same for some rows of the batch only."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,10 @@ class _Laid:
     def device(self) -> torch.device:
         return self.queries.device
 
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.promote_types(self.queries.dtype, self.keys.dtype)
+
     def rows(self, rows: Tensor) -> Self:
         return replace(self, queries=self.queries.index_select(-2, rows))
 
@@ -69,9 +79,9 @@ class _Laid:
         queries, keys = (x.index_select(-3, heads) for x in (self.queries, self.keys))
         return replace(self, queries=queries, keys=keys)
 
-    def of_row(self, row: int) -> Self:
-        own = slice(row, row + 1)
-        return replace(self, queries=self.queries[own], keys=self.keys[own])
+    def pick(self, rows: Rows) -> Self:
+        queries, keys = (pick_rows(x, rows) for x in (self.queries, self.keys))
+        return replace(self, queries=queries, keys=keys)
 
 
 @dataclass(frozen=True)
@@ -82,8 +92,12 @@ class InnerProduct(_Laid):
     bias: Bias | None = None
 
     def scores(self) -> Tensor:
-        queries = self.queries if self.scale == 1.0 else self.queries * self.scale
-        scores = queries @ self.keys.mT  # (batch, …, query, key)
+        # In half precision a large score overflows, and a softmax over it is NaN. The fused kernel
+        # sums in float32, and so does this.
+        queries, keys = at_least_single(self.queries), at_least_single(self.keys)
+        with without_autocast(self.device):
+            queries = queries if self.scale == 1.0 else queries * self.scale
+            scores = queries @ keys.mT  # (batch, …, query, key)
         return scores if self.bias is None else scores + self.bias.table()
 
     def rows(self, rows: Tensor) -> InnerProduct:
@@ -121,6 +135,10 @@ class Table:
     def device(self) -> torch.device:
         return self.table.device
 
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.table.dtype
+
     def scores(self) -> Tensor:
         return self.table
 
@@ -130,5 +148,5 @@ class Table:
     def heads(self, heads: Tensor) -> Table:
         return Table(self.table.index_select(-3, heads))
 
-    def of_row(self, row: int) -> Table:
-        return Table(self.table[row : row + 1])
+    def pick(self, rows: Rows) -> Table:
+        return Table(pick_rows(self.table, rows))

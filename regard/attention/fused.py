@@ -7,6 +7,8 @@ keys that block can see, so that memory stays bounded and a window costs what a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -16,6 +18,12 @@ from torch.utils.checkpoint import checkpoint
 
 from regard.attention.comparisons import InnerProduct
 from regard.attention.masks import Causal, Mask, fit
+from regard.attention.precision import (
+    HALF,
+    at_least_single,
+    autocast_dtype,
+    without_autocast,
+)
 
 WRITTEN = 1 << 22
 """How many mask entries may be written out at once: 16 MB of numbers."""
@@ -25,6 +33,8 @@ def fused_context(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
     """softmax(sharpness · scores) values, (batch, …, query, value)."""
+    if comparison.bias is not None and autocast_dtype(values.device) is not None:
+        return _biased_under_autocast(comparison, values, mask, sharpness)
     queries, keys = comparison.sizes
     scale = comparison.scale * sharpness
     if isinstance(mask, Causal) and queries == 1:
@@ -38,41 +48,133 @@ def fused_context(
             row = torch.zeros(1, dtype=torch.long, device=values.device)
             visible = fit(mask.visible(row, queries, keys), comparison.axes)
             return _kernel(comparison.queries, comparison.keys, values, visible, scale)
-    return _by_rows(comparison, values, mask, sharpness)
+    return _by_blocks(comparison, values, mask, sharpness)
+
+
+def _biased_under_autocast(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
+) -> Tensor:
+    """With the vectors rounded as autocast would, but not the bias, in which far keys would fall
+    together."""
+    dtype = _dtype_of_context(values)
+    queries, keys = comparison.queries.to(dtype), comparison.keys.to(dtype)
+    with without_autocast(values.device):
+        rounded = replace(comparison, queries=queries, keys=keys)
+        return fused_context(rounded, values.to(dtype), mask, sharpness)
+
+
+def _dtype_of_context(values: Tensor) -> torch.dtype:
+    """What the kernel answers with: the values' own, or autocast's, which leaves double alone."""
+    rounded = None if values.dtype == torch.float64 else autocast_dtype(values.device)
+    return values.dtype if rounded is None else rounded
 
 
 def plain_context(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
     """The same by two plain products over all heads; the mask is none, or causal."""
-    queries, keys = comparison.sizes
     q, k, v = (_four_axes(x).squeeze(1) for x in (comparison.queries, comparison.keys, values))
-    hidden = q.new_zeros(())  # added to the scores by the product itself
-    if mask is not None:
-        hidden = q.new_full((queries, keys), float("-inf")).triu(1)
-    scale = comparison.scale * sharpness
-    scores = torch.baddbmm(hidden, q, k.transpose(1, 2), alpha=scale)  # (batch · …, query, key)
-    context = torch.bmm(scores.softmax(dim=-1), v)
-    return context.reshape(*values.shape[:-2], queries, values.shape[-1])
+    scale, causal = comparison.scale * sharpness, mask is not None
+    if q.dtype in HALF or torch.is_autocast_enabled(q.device.type):
+        context = _plain_in_half(q, k, v, scale, causal)
+    else:
+        context = torch.bmm(_plain_weights(q, k, scale, causal), v)
+    return context.reshape(*comparison.queries.shape[:-1], values.shape[-1])
 
 
-def _by_rows(
+def _plain_weights(q: Tensor, k: Tensor, scale: float, causal: bool) -> Tensor:
+    """(batch · …, query, key)"""
+    if causal:
+        added = q.new_full((q.shape[1], k.shape[1]), float("-inf")).triu(1)
+    else:
+        added = q.new_zeros(())
+    return torch.baddbmm(added, q, k.transpose(1, 2), alpha=scale).softmax(dim=-1)
+
+
+def _plain_in_half(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Tensor:
+    """In the precision the kernel would answer with, and like the kernel with float32 scores:
+    in float16 they overflow, and in bfloat16 they lose digits that the softmax makes shares of."""
+    dtype = _dtype_of_context(v)
+    with without_autocast(v.device):
+        weights = _plain_weights(at_least_single(q), at_least_single(k), scale, causal)
+        # CPUs multiply bfloat16 as it is, but widen float16 number by number.
+        v = v if dtype == torch.bfloat16 else at_least_single(v)
+        return torch.bmm(weights.to(v.dtype), v).to(dtype)
+
+
+def _by_blocks(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
-    queries, keys = comparison.sizes
-    copies = values.shape[0] if comparison.bias is None else comparison.bias.by_distance.shape[0]
-    step = max(1, WRITTEN // max(keys * copies, 1))
-    if step >= queries:
+    """A block of queries at a time, and of the batch where its rows have matrices of their own."""
+    together, step = _block_sizes(comparison, mask)
+    queries, batch = comparison.sizes[0], _batch(comparison)
+    if queries == 0 or (together >= batch and step >= queries):
         return _rows(0, queries, comparison, mask, sharpness, comparison.queries, values)
-    blocks = []
-    for first in range(0, queries, step):
-        block = partial(_rows, first, min(first + step, queries), comparison, mask, sharpness)
-        if torch.is_grad_enabled():
-            # The kernel keeps the written mask for its backward pass. All blocks together would be
-            # the whole matrix, so each block is computed again when its gradient is due.
-            block = partial(checkpoint, block, use_reentrant=False, preserve_rng_state=False)
-        blocks.append(block(comparison.queries, values))
-    return torch.cat(blocks, dim=-2)
+    contexts = []
+    for part, own_values, own_mask in _by_batch(comparison, values, mask, together):
+        blocks = []
+        for first in range(0, queries, step):
+            block = partial(_rows, first, min(first + step, queries), part, own_mask, sharpness)
+            if torch.is_grad_enabled():
+                # The kernel keeps the written mask for its backward pass. All blocks together would
+                # be the whole matrix, so each is computed again when its gradient is due.
+                block = partial(checkpoint, block, use_reentrant=False, preserve_rng_state=False)
+            blocks.append(block(part.queries, own_values))
+        contexts.append(torch.cat(blocks, dim=-2))
+    return contexts[0] if len(contexts) == 1 else torch.cat(contexts)
+
+
+def _batch(comparison: InnerProduct) -> int:
+    """How many rows the batch has, which is one when nothing leads queries and keys."""
+    return comparison.queries.shape[:-2][:1].numel()
+
+
+def _block_sizes(comparison: InnerProduct, mask: Mask | None) -> tuple[int, int]:
+    """How many rows of the batch, and how many queries, can be written out at once."""
+    queries, keys = comparison.sizes
+    batch = _batch(comparison)
+    written = _written_axes(comparison, mask)
+    own, heads = written[:1].numel(), written[1:].numel()
+    if own == 1 or heads == 1:
+        # No more queries than with a mask for each row of the batch: a window then spans few keys.
+        return batch, max(1, WRITTEN // max(keys * max(batch, heads), 1))
+    # All queries of one row of the batch before those of the next: each block has gradients for all
+    # its keys, and of those there are fewer this way.
+    step = max(1, min(queries, WRITTEN // max(keys * heads, 1)))
+    return max(1, WRITTEN // max(keys * heads * step, 1)), step
+
+
+def _written_axes(comparison: InnerProduct, mask: Mask | None) -> torch.Size:
+    """The leading axes of what is written out; those of size 1 share one (query, key) matrix."""
+    leading, bias = comparison.queries.shape[:-2], comparison.bias
+    learning = torch.is_grad_enabled() and bias is not None and bias.by_distance.requires_grad
+    if learning or len(leading) > 2:
+        # The kernel has no gradient for what is added, so torch writes every score out; and more
+        # than two leading axes are laid out as one.
+        return leading
+    written = torch.Size([1] * len(leading))
+    if bias is not None:
+        written = torch.Size([1, bias.by_distance.shape[0]])
+    if mask is not None:
+        nobody = torch.zeros(0, dtype=torch.long, device=comparison.device)
+        visible = fit(mask.visible(nobody, *comparison.sizes), comparison.axes)
+        written = torch.broadcast_shapes(written, visible.shape[:-2])
+    return written
+
+
+def _by_batch(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None, together: int
+) -> Iterator[tuple[InnerProduct, Tensor, Mask | None]]:
+    """Comparison, values and mask for `together` rows of the batch at a time."""
+    batch = _batch(comparison)
+    if together >= batch:
+        yield comparison, values, mask
+        return
+    tensors = (comparison.queries, comparison.keys, values)
+    parts = zip(*(tensor.split(together) for tensor in tensors), strict=True)
+    for first, (queries, keys, own) in zip(range(0, batch, together), parts, strict=True):
+        part = replace(comparison, queries=queries, keys=keys)
+        yield part, own, mask and mask.pick(slice(first, first + together))
 
 
 def _rows(
@@ -94,10 +196,17 @@ def _rows(
         added = fit(mask.visible(rows, count, keys), comparison.axes)[..., low:high]
     if comparison.bias is not None:
         bias = comparison.bias.rows(rows).table()[..., low:high] * sharpness  # (head, rows, key)
+        bias = bias.unsqueeze(0)  # with fewer than four axes torch would not take the fused kernel
         added = bias if added is None else bias.masked_fill(~added, float("-inf"))
-        added = added.to(values.dtype)
+        added = added.to(_bias_dtype(values))
     part, seen = comparison.keys[..., low:high, :], values[..., low:high, :]
     return _kernel(queries[..., first:end, :], part, seen, added, scale)
+
+
+def _bias_dtype(values: Tensor) -> torch.dtype:
+    """The kernel for CPUs takes a float32 bias beside half-precision vectors; others do not."""
+    cpu = values.device.type == "cpu"
+    return torch.promote_types(values.dtype, torch.float32) if cpu else values.dtype
 
 
 def _kernel(

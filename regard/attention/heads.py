@@ -21,7 +21,8 @@ class MultiHead(nn.Module):
 
     Each head may look somewhere else at once. Given queries alone it is self-attention, with one
     matrix product for all three projections. `key_value_heads` below `heads` lets groups of heads
-    share keys and values. `position` is `Rotary`, `ALiBi` or `RelativeBias`.
+    share keys and values. `position` is `Rotary`, `ALiBi` or `RelativeBias`, and is for
+    self-attention: between two sequences there is no distance.
 
     Vaswani et al. (2017), section 3.2.2; groups: Ainslie et al. (2023), section 2.2.
     """
@@ -60,6 +61,12 @@ class MultiHead(nn.Module):
         alike = sizes[0] == sizes[1] == sizes[2]
         self.projection = (Packed if alike else Separate)(sizes, widths, bias)
         self.heart = Attention(ScaledDot() if score is None else score, weigh, dropout)
+        if position is not None and key_size != model_size:
+            raise ValueError(
+                f"position ({type(position).__name__}) needs queries and keys of one sequence, but "
+                f"key_size ({key_size}) is not model_size ({model_size}): distances between two "
+                "sequences mean nothing"
+            )
         self.position = _fitting(position, heads, self.head_size)
         self.output = nn.Linear(widths[0], model_size, bias=bias)
 
@@ -75,9 +82,12 @@ class MultiHead(nn.Module):
         """queries (batch, query, model), keys (batch, key, …), values (batch, key, …)
         → (batch, query, model).
 
-        Without keys the queries look at themselves; without values the keys are read.
+        Without keys the queries look at themselves; without values the keys are read. With a
+        `position` the queries must be the last of the keys.
         """
         q, k, v = self.projection(queries, keys, values)
+        if self.position is not None and keys is not None and keys is not queries:
+            _check_one_sequence(self.position, queries, keys)
         q = self._split(q, self.heads)  # (batch, head, query, size)
         k, v = (self._split(x, self.key_value_heads) for x in (k, v))  # (batch, group, key, size)
         if isinstance(self.position, Rotary):
@@ -184,6 +194,18 @@ def _fitting(
     if isinstance(position, PositionBias) and position.heads != heads:
         raise ValueError(f"position is made for {position.heads} heads, there are {heads}")
     return position
+
+
+def _check_one_sequence(position: nn.Module, queries: Tensor, keys: Tensor) -> None:
+    """Distances are counted back from the last key, beside which the last query stands. In another
+    sequence it stands nowhere, and would read something else alone than among others."""
+    before = keys.shape[-2] - queries.shape[-2]
+    if before < 0 or not torch.equal(queries, keys[..., before:, :]):
+        raise ValueError(
+            f"position ({type(position).__name__}) needs queries and keys of one sequence, but "
+            f"queries {tuple(queries.shape)} are not the last of keys {tuple(keys.shape)}: "
+            "distances between two sequences mean nothing"
+        )
 
 
 def _check_input(name: str, tensor: Tensor, size: int) -> None:

@@ -183,7 +183,7 @@ class _Computed:
         axes = attended.comparison.axes
         if axes > 4:
             raise ValueError(f"a look needs weights ([batch, [head,]] query, key), not {axes} axes")
-        return cls(attended if axes == 2 else attended.of_row(row))
+        return cls(attended if axes == 2 else attended.pick(row))
 
     def weights(self, heads: Tensor | None, rows: Tensor | None) -> Tensor:
         many = self.attended.comparison.axes == 4

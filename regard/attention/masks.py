@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.attention.picking import Rows, pick_rows
+
 
 class Mask:
     """Says which keys each query may look at; `&` and `|` combine masks with each other and with
@@ -38,8 +40,8 @@ class Mask:
     def check(self, leading: tuple[int, ...], queries: int, keys: int) -> None:
         """Raise a ValueError if this mask cannot belong to scores (*leading, query, key)."""
 
-    def of_row(self, row: int) -> Mask:
-        """The mask of one row of the batch alone."""
+    def pick(self, rows: Rows) -> Mask:
+        """The mask of some rows of the batch alone; here, of a mask that is the same for all."""
         return self
 
     def dense(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
@@ -145,8 +147,8 @@ class Padding(_ByLength):
         column, lengths = _columns(rows, keys), self.lengths.view(-1, 1, 1)
         return column < lengths if self.side == "right" else column >= keys - lengths
 
-    def of_row(self, row: int) -> Padding:
-        return Padding(_own(self.lengths, row), self.side)
+    def pick(self, rows: Rows) -> Padding:
+        return Padding(_pick(self.lengths, rows), self.side)
 
 
 class Prefix(_ByLength):
@@ -156,8 +158,8 @@ class Prefix(_ByLength):
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
         return _columns(rows, keys) < self.lengths.view(-1, 1, 1)
 
-    def of_row(self, row: int) -> Prefix:
-        return Prefix(_own(self.lengths, row))
+    def pick(self, rows: Rows) -> Prefix:
+        return Prefix(_pick(self.lengths, rows))
 
 
 class Packed(Mask):
@@ -183,8 +185,8 @@ class Packed(Mask):
                 f"{keys} keys, and {queries} queries that must be among them"
             )
 
-    def of_row(self, row: int) -> Packed:
-        return Packed(_own(self.documents, row))
+    def pick(self, rows: Rows) -> Packed:
+        return Packed(_pick(self.documents, rows))
 
 
 class Dense(Mask):
@@ -220,8 +222,8 @@ class Dense(Mask):
         if not alike or any(n not in (1, m) for n, m in zip(named, scores, strict=True)):
             raise ValueError(f"mask {have} does not fit the scores {scores} (…, query, key)")
 
-    def of_row(self, row: int) -> Dense:
-        return Dense(_own(self.allowed, row))
+    def pick(self, rows: Rows) -> Dense:
+        return Dense(_pick(self.allowed, rows))
 
 
 class _Pair(Mask):
@@ -243,8 +245,8 @@ class _Pair(Mask):
         self.left.check(leading, queries, keys)
         self.right.check(leading, queries, keys)
 
-    def of_row(self, row: int) -> Mask:
-        return type(self)(self.left.of_row(row), self.right.of_row(row))
+    def pick(self, rows: Rows) -> Mask:
+        return type(self)(self.left.pick(rows), self.right.pick(rows))
 
 
 class Both(_Pair):
@@ -298,8 +300,9 @@ def _described(thing: object) -> str:
     return f"{type(thing).__name__} {thing!r}"
 
 
-def _own(tensor: Tensor, row: int) -> Tensor:
-    return tensor if tensor.shape[0] == 1 else tensor[row : row + 1]
+def _pick(tensor: Tensor, rows: Rows) -> Tensor:
+    """A batch axis of size 1 broadcasts and stays as it is."""
+    return tensor if tensor.shape[0] == 1 else pick_rows(tensor, rows)
 
 
 def _check_batch(name: str, have: int, leading: tuple[int, ...]) -> None:

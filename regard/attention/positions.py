@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from regard.attention.precision import at_least_single
+
 
 def sinusoids(positions: Tensor, size: int, dtype: torch.dtype | None = None) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/size)),  PE(pos, 2i + 1) = cos(pos / 10000^(2i/size))
@@ -179,7 +181,8 @@ class ALiBi(PositionBias):
         self.register_buffer("slopes", torch.tensor(slopes), persistent=False)
 
     def by_distance(self, distances: Tensor) -> Tensor:
-        return -self.slopes.unsqueeze(-1) * distances.abs()
+        # In half precision far distances would fall together.
+        return -at_least_single(self.slopes).unsqueeze(-1) * distances.abs()
 
 
 class RelativeBias(PositionBias):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from regard.attention.comparisons import Comparison, InnerProduct, Table, TanhSum
+from regard.attention.precision import at_least_single
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ class General(Score):
 class Cosine(Score):
     """score(q, k) = β · (q · k) / (‖q‖ ‖k‖)
 
-    Only the direction of a key counts; the strength β decides how sharply.
+    Only the direction of a key counts; the strength β decides how sharply. A zero vector has no
+    direction: it scores 0 and passes no gradient.
 
     Graves, Wayne & Danihelka (2014), section 3.3.1, equations 5 and 6.
     """
@@ -111,10 +112,10 @@ class Cosine(Score):
         self.strength = nn.Parameter(torch.tensor(float(strength)))
 
     def transform_queries(self, queries: Tensor) -> Tensor:
-        return self.strength * F.normalize(queries, dim=-1)
+        return self.strength * _directions(queries)
 
     def transform_keys(self, keys: Tensor) -> Tensor:
-        return F.normalize(keys, dim=-1)
+        return _directions(keys)
 
 
 class Additive(Score):
@@ -183,6 +184,16 @@ class Location(Score):
                 f"Location knows {longest} positions (longest), but there are {there} keys"
             )
         return Table(self.places(queries)[..., :there])  # (batch, …, query, key)
+
+
+def _directions(vectors: Tensor) -> Tensor:
+    """v / ‖v‖; 0, with a gradient of 0, where there is no length to divide by."""
+    exact = at_least_single(vectors)
+    lengths = torch.linalg.vector_norm(exact, dim=-1, keepdim=True)  # (batch, …, position, 1)
+    # Below this the squares underflow, and what is left of a length is noise.
+    nothing = lengths < math.sqrt(torch.finfo(exact.dtype).tiny)
+    directions = exact / lengths.masked_fill(nothing, math.inf)
+    return directions.to(vectors.dtype)
 
 
 def _snapshot(tensor: Tensor) -> Tensor:

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
+
+from regard.attention.precision import at_least_single, without_autocast
 
 
 class Weighing(nn.Module):
@@ -80,6 +83,7 @@ class Sparsemax(Weighing):
     ) -> tuple[Tensor, Any]:
         if scores.shape[-1] == 0:
             return scores, carried
+        dtype, scores = scores.dtype, at_least_single(scores)  # ranks are counted and scores summed
         hidden = None if mask is None else (~mask).expand_as(scores)
         # Only differences count. Measured from the best score they add up without loss, and −2 is
         # already out of the support, which is where hidden keys belong.
@@ -93,7 +97,7 @@ class Sparsemax(Weighing):
         above = ordered.cumsum(dim=-1) - 1
         support = (rank * ordered > above).sum(dim=-1, keepdim=True)  # how many stay above 0
         threshold = above.gather(-1, support - 1) / support
-        weights = (scores - threshold).clamp(min=0)
+        weights = (scores - threshold).clamp(min=0).to(dtype)
         return (weights if hidden is None else weights.masked_fill(hidden, 0.0)), carried
 
 
@@ -236,8 +240,12 @@ class LocalPredictive(Weighing):
             raise ValueError(
                 f"queries {tuple(queries.shape)} must end in the size {self.hidden.in_features}"
             )
-        share = self.place(self.hidden(queries).tanh()).squeeze(-1).sigmoid()
-        return lengths * share
+        # In half precision a place among 1,001 keys is off by whole keys. So the matrices are used
+        # in float32, whatever they are kept in and whatever autocast would make of them.
+        hidden, place = (at_least_single(part.weight) for part in (self.hidden, self.place))
+        with without_autocast(queries.device):
+            share = F.linear(F.linear(at_least_single(queries), hidden).tanh(), place).sigmoid()
+            return lengths * share.squeeze(-1)
 
     def forward(
         self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
@@ -248,7 +256,8 @@ class LocalPredictive(Weighing):
         weights = masked_softmax(scores, window if mask is None else window & mask)
         away = _positions(scores) - centres.unsqueeze(-1)  # (batch, …, query, key)
         deviation = self.reach / 2
-        return weights * (-away.square() / (2 * deviation**2)).exp(), centres
+        bell = (-away.square() / (2 * deviation**2)).exp()
+        return (weights * bell).to(scores.dtype), centres
 
 
 def visible_span(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:

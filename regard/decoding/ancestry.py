@@ -68,5 +68,5 @@ def traced(calls: Sequence[Attended], ancestry: Ancestry, hypothesis: Hypothesis
     asked, *rows = ancestry.rows(hypothesis)
     way = [asked] * before + rows
     # zip ends with the answer: the steps after it belong to rows that went on longer.
-    own = [call.of_row(row) for call, row in zip(calls, way, strict=False)]
+    own = [call.pick(row) for call, row in zip(calls, way, strict=False)]
     return stitched(own)

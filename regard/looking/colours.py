@@ -26,19 +26,38 @@ HUES = {"blue": 255.0, "orange": 55.0}
 
 @dataclass(frozen=True)
 class Scale:
-    """From a number to its colour. `low` is 0, or the mirror of `high` when some are negative."""
+    """From a number to its colour. `low` is 0, or the mirror of `high` when some are negative.
+
+    Numbers beyond its ends have the colour of the end; `clipped` tells that there are such.
+    """
 
     low: float
     high: float
+    clipped: bool = False
 
     @classmethod
-    def over(cls, numbers: Iterable[Floats]) -> "Scale":
-        """One scale that holds all these numbers, so that their pictures can be compared."""
-        numbers = [part for part in numbers if part.size]
-        highest = max((float(part.max()) for part in numbers), default=0.0)
-        lowest = min((float(part.min()) for part in numbers), default=0.0)
-        reach = max(highest, -lowest) or 1.0  # all zero: any scale will do, but not a width of none
-        return cls(-reach if lowest < 0 else 0.0, reach)
+    def over(cls, numbers: Iterable[Floats], besides: Iterable[Floats] = ()) -> "Scale":
+        """One scale that holds all these numbers, so that their pictures can be compared.
+
+        What is shown `besides` does not stretch it, unless there is nothing else.
+        """
+        extents = [found for found in map(extent, (numbers, besides)) if found]
+        reaches = [max(abs(lowest), abs(highest)) for lowest, highest in extents]
+        # All zero: any scale will do, but not one without a width.
+        reach = next(iter(reaches), 0.0) or 1.0
+        below = any(lowest < 0 for lowest, _ in extents)
+        beyond = max(reaches, default=0.0)
+        # What is written alike at the end of the scale is not beyond it.
+        clipped = beyond > reach and f"{beyond:.3g}" != f"{reach:.3g}"
+        return cls(-reach if below else 0.0, reach, clipped)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """What is written at both ends of its key."""
+        low, high = f"{self.low:.3g}", f"{self.high:.3g}"
+        if not self.clipped:
+            return low, high
+        return f"≤ {low}" if self.low < 0 else low, f"≥ {high}"
 
     def levels(self, values: Floats) -> NDArray[np.uint8]:
         """The index of each value's colour in the palette."""
@@ -63,6 +82,14 @@ class Scale:
         on_paper = 1.05 / (ground + 0.05)
         on_ink = (ground + 0.05) / (luminance(parsed(INK)) + 0.05)
         return PAPER if on_paper > on_ink else INK
+
+
+def extent(numbers: Iterable[Floats]) -> tuple[float, float] | None:
+    """The least and the greatest of all these numbers; None if there are none."""
+    parts = [part for part in numbers if part.size]
+    if not parts:
+        return None
+    return min(float(part.min()) for part in parts), max(float(part.max()) for part in parts)
 
 
 @cache

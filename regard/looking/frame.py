@@ -7,11 +7,12 @@ import numpy as np
 from regard.looking.colours import FAINT, Scale
 from regard.looking.drawing import Cells, Drawing, Mark, Text
 from regard.looking.tokens import clip, span, visible
-from regard.looking.views import View, described
+from regard.looking.views import View, described, notes
 
 MARGIN = 18
 HEAD = 62  # from the top edge to the first line of the map
 FOOT = 46
+NOTE = 10  # more, when there is a second line
 RAMP = (132, 11)
 
 
@@ -29,11 +30,12 @@ def number(value: float) -> str:
 
 
 def framed(
-    view: View, width: float, height: float, marks: Iterable[Mark], notes: Iterable[str] = ()
+    view: View, width: float, height: float, marks: Iterable[Mark], more: Iterable[str] = ()
 ) -> Drawing:
     """The drawing of a map whose marks lie within (width, height), HEAD below the top edge."""
     title = visible(view.look.path)
-    foot = legend(view, height + 20, notes)
+    told = [*notes(view), *more]
+    foot = legend(view, height + 20, told)
     texts = [mark for mark in foot if isinstance(mark, Text)]
     needed = [mark.x + span(mark.text, mark.size) for mark in texts]
     needed += [MARGIN + 1.1 * span(clip(title, 64), 16), MARGIN + span(described(view), 12)]
@@ -42,25 +44,27 @@ def framed(
         Text(MARGIN, 45, described(view), colour=FAINT),
     ]
     width = max(width, *needed) + MARGIN
-    return Drawing(width, height + FOOT, (*head, *marks, *foot), f"{title}: {described(view)}")
+    height += FOOT + (NOTE if told else 0)
+    return Drawing(width, height, (*head, *marks, *foot), f"{title}: {described(view)}")
 
 
-def legend(view: View, y: float, notes: Iterable[str]) -> list[Mark]:
+def legend(view: View, y: float, told: Iterable[str]) -> list[Mark]:
     """The colours from least to most, what hatching means, anything else worth a word."""
     if not view.values.size:
         return []
     scale = view.scale
-    low = Text(MARGIN, y, f"{scale.low:.3g}", size=11)
+    ends = scale.ends
+    low = Text(MARGIN, y, ends[0], size=11)
     left = MARGIN + span(low.text, 11) + 5
-    high = Text(left + RAMP[0] + 6, y, f"{scale.high:.3g}", size=11)
+    high = Text(left + RAMP[0] + 6, y, ends[1], size=11)
     words = Text(high.x + span(high.text, 11) + 10, y, shared(view), size=11, colour=FAINT)
     marks: list[Mark] = [low, ramp(scale, left, y), high, words]
     if view.hidden.any():
         x = words.x + span(words.text, 11) + 18
         note = Text(x + 26, y, "masked: may not look", size=11, colour=FAINT)
         marks += [swatch(scale, x, y), note]
-    told = " · ".join(notes)
-    return [*marks, Text(MARGIN, y + 18, told, size=11, colour=FAINT)] if told else marks
+    line = " · ".join(told)
+    return [*marks, Text(MARGIN, y + 18, line, size=11, colour=FAINT)] if line else marks
 
 
 def shared(view: View) -> str:

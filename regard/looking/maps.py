@@ -17,7 +17,7 @@ from regard.looking.drawing import Cells, Drawing, Mark, Text
 from regard.looking.frame import HEAD, MARGIN, framed, number
 from regard.looking.panels import Panel, panels
 from regard.looking.tokens import clip
-from regard.looking.views import View, block_note
+from regard.looking.views import View
 
 WIDTH = 900  # of the maps side by side, when the tokens allow
 NUMBERED = 12  # so many tokens a side, and every cell shows its number
@@ -75,8 +75,8 @@ def arranged(
     outer = left + across * pitch[0] - gap
     lower = upper + ceil(len(shown) / across) * pitch[1] - gap - title_height
     marks += [side.corner(left, upper), top.corner(left, upper)]
-    notes = [*block_note(view), *side.note(), *top.note()]
-    return framed(view, outer + top.overhang, lower, marks, notes)
+    skipped = [*side.note(), *top.note()]
+    return framed(view, outer + top.overhang, lower, marks, skipped)
 
 
 def cell_size(rows: int, columns: int, across: int) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from regard.attention import Label
+from regard.looking.colours import extent
 from regard.looking.drawing import Cells, Drawing
 from regard.looking.maps import draw
 from regard.looking.svg import svg
@@ -90,9 +91,9 @@ def figure(drawing: Drawing, prefix: str) -> str:
 def payload(view: View, drawing: Drawing, at: int) -> dict[str, Any]:
     """What the script needs to know of one look."""
     look = view.look
-    low, high = view.scale.low, view.scale.high
     exact = view.values.size <= EXACT
-    steps = np.rint((view.values.clip(low, high) - low) * (65_535 / (high - low)))
+    low, high = extent([view.values]) or (0.0, 0.0)
+    steps = np.rint((view.values - low) * (65_535 / ((high - low) or 1.0)))
     numbers = view.values.astype("<f4") if exact else steps.astype("<u2")
     return {
         "path": visible(look.path),

@@ -18,7 +18,7 @@ from regard.looking.colours import Scale
 from regard.looking.frame import number, shared
 from regard.looking.panels import IMAGES, Panel, panels
 from regard.looking.tokens import clip, direction, isolated, visible
-from regard.looking.views import View, described, head_name, part
+from regard.looking.views import View, described, head_name, notes, part
 
 SHADES = " ░▒▓█"
 MASKED = " ·"
@@ -220,18 +220,20 @@ def strip_lines(
 
 def legend(view: View, pen: Pen, width: int) -> Iterator[Text]:
     """What the shades mean, on one line if it holds them."""
-    line = Text(f"{pen.scale.low:.3g} ")
+    low, high = pen.scale.ends
+    line = Text(f"{low} ")
     for value in np.linspace(pen.scale.low, pen.scale.high, 12 if pen.colour else len(SHADES)):
         line.append(*pen.cell(float(value), hidden=False))
-    line.append(f" {pen.scale.high:.3g}")
-    notes = [shared(view), f"{MASKED.strip()} masked: may not look"]
-    told = "; ".join(notes if view.hidden.any() else notes[:1])
-    if line.cell_len + 2 + len(told) <= width:
-        yield line.append(f"  {told}")
+    line.append(f" {high}")
+    masked = [f"{MASKED.strip()} masked: may not look"] if view.hidden.any() else []
+    told = [shared(view), *masked, *notes(view)]
+    joined = "; ".join(told)
+    if line.cell_len + 2 + cell_len(joined) <= width:
+        yield line.append(f"  {joined}")
     else:
         line.truncate(width)
         yield line
-        yield from folded([told], width)
+        yield from folded(told, width)
 
 
 def folded(notes: Sequence[str], width: int) -> Iterator[Text]:

@@ -6,7 +6,6 @@ largest weight in it: an average would hide the very peaks somebody is looking f
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention import Label, Look
-from regard.looking.colours import Scale
+from regard.looking.colours import Floats, Scale, extent
 from regard.looking.tokens import visible
 
 SIDE = 1_024  # squares along one side of a map, at most: one pixel each
 ROOM = 4_000_000  # squares in one file, over all its heads and looks,
 FAIR = 250_000  # but each look may have so many
 BAND = 4_000_000  # weights in hand at once while a large map is read
+SCALING_SHARE = 0.1  # of the keys the widest row sees: rows that see less do not set the scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +33,8 @@ class View:
     values: NDArray[np.float32]  # (head, query, key)
     hidden: NDArray[np.bool_]  # (head, query, key)
     sums: NDArray[np.float32]  # (head, query), or (head, 0) for blocks, whose sums mean nothing
+    scale: Scale
     block: tuple[int, int] = (1, 1)  # queries and keys in one square
-
-    @cached_property
-    def scale(self) -> Scale:
-        return Scale.over([self.values[~self.hidden]])
 
     @property
     def whole(self) -> bool:
@@ -58,10 +55,14 @@ def view(look: Look, room: int = ROOM) -> View:
     down, across = block
     step = down * max(1, BAND // max(1, heads * keys * down))
     mask = look.mask  # asked for once: it may have to be computed
-    bands = [
-        pooled(look, mask, range(at, min(at + step, queries)), block)
-        for at in range(0, queries, step)
-    ]
+    scaling = scaling_rows(look, mask, range(queries))
+    bands, free, forced = [], list[Floats](), list[Floats]()
+    for at in range(0, queries, step):
+        values, hidden = numbers(look, mask, range(at, min(at + step, queries)))
+        own_free, own_forced = split(values, hidden, scaling[:, at : at + step])
+        free.append(ends(own_free))
+        forced.append(ends(own_forced))
+        bands.append(pooled(values, hidden, block))
     return View(
         look,
         joined(look.queries, down),
@@ -69,16 +70,48 @@ def view(look: Look, room: int = ROOM) -> View:
         np.concatenate([values for values, _ in bands], axis=1),
         np.concatenate([hidden for _, hidden in bands], axis=1),
         np.zeros((heads, 0), np.float32),
+        Scale.over(free, forced),
         block,
     )
 
 
 def part(look: Look, queries: int, keys: int) -> View:
     """The first `queries` rows and the first `keys` columns, weight by weight."""
-    values, hidden = numbers(look, look.mask, range(queries))
+    mask = look.mask  # asked for once: it may have to be computed
+    values, hidden = numbers(look, mask, range(queries))
     sums = values.sum(axis=2, dtype=np.float64).astype(np.float32)
+    values, hidden = values[:, :, :keys], hidden[:, :, :keys]
+    free, forced = split(values, hidden, scaling_rows(look, mask, range(queries)))
     labels = look.queries[:queries], look.keys[:keys]
-    return View(look, *labels, values[:, :, :keys], hidden[:, :, :keys], sums)
+    return View(look, *labels, values, hidden, sums, Scale.over([free], [forced]))
+
+
+def scaling_rows(look: Look, mask: Tensor | None, rows: range) -> NDArray[np.bool_]:  # (head, row)
+    """Which rows set the scale: those that see more than one key, and at least SCALING_SHARE of the
+    keys that the widest row sees.
+
+    The first word of a causal map has no choice but to give all its weight to itself, and the next
+    ones must give half or a third to somebody. By that measure all other weights would look pale.
+    """
+    heads, keys = len(look.heads), len(look.keys)
+    if mask is None:
+        return np.full((heads, len(rows)), keys > 1)
+    seen = mask.expand(-1, len(look.queries), keys)[:, rows.start : rows.stop].sum(dim=-1)
+    counts = np.broadcast_to(seen.numpy(), (heads, len(rows)))
+    return (counts > 1) & (counts >= SCALING_SHARE * counts.max(initial=0))
+
+
+def split(
+    values: Floats, hidden: NDArray[np.bool_], scaling: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """The visible weights of the rows that set the scale, and those of the others."""
+    visible, rows = ~hidden, scaling[:, :, None]
+    return values[visible & rows], values[visible & ~rows]
+
+
+def ends(values: Floats) -> Floats:
+    """The least and the greatest of them, which is all a scale has to know."""
+    return np.array(extent([values]) or ())
 
 
 def numbers(
@@ -110,10 +143,9 @@ def block_of(heads: int, queries: int, keys: int, room: int) -> tuple[int, int]:
 
 
 def pooled(
-    look: Look, mask: Tensor | None, rows: range, block: tuple[int, int]
+    values: NDArray[np.float32], hidden: NDArray[np.bool_], block: tuple[int, int]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Of each block the weight that is farthest from zero; hidden where all of it is."""
-    values, hidden = numbers(look, mask, rows)
     values = np.where(hidden, np.float32(0), values)
     high = reduced(np.maximum, values, block)
     low = reduced(np.minimum, values, block)
@@ -169,7 +201,10 @@ def described(view: View) -> str:
     return " · ".join([KIND_NAMES[look.kind], *heads, " × ".join(sizes)])
 
 
-def block_note(view: View) -> Iterable[str]:
+def notes(view: View) -> Iterable[str]:
+    """What else has to be known to read the colours."""
+    if view.scale.clipped:
+        yield "rows with one or few visible keys do not set the scale"
     if not view.whole:
         down, across = view.block
         yield f"each square is the largest of {down} × {across} weights"

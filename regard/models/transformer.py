@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -89,25 +88,16 @@ class TransformerState:
 
     def pick(self, rows: Tensor) -> TransformerState:
         lengths = None if self.lengths is None else self.lengths.index_select(0, rows)
-        caches = tuple(self._picked(cache, rows) for cache in self.caches)
+        caches = tuple(cache.pick(rows) for cache in self.caches)
         return TransformerState(caches, torch.arange(len(rows)).to(rows), self.length, lengths)
 
     def detach(self) -> TransformerState:
         with torch.no_grad():
             return self.pick(self.rows)
 
-    def open(self) -> tuple[KeyValueCache, ...]:
-        """The caches to write on in: these, or copies if somebody has gone on from here before."""
-        if torch.is_grad_enabled():  # then a cache appends to new tensors and leaves the old alone
-            return tuple(copy(cache) for cache in self.caches)
-        if all(cache.length == self.length for cache in self.caches):
-            return self.caches
-        return tuple(self._picked(cache, self.rows) for cache in self.caches)
-
-    def _picked(self, cache: KeyValueCache, rows: Tensor) -> KeyValueCache:
-        picked = cache.pick(rows)
-        picked.length = self.length
-        return picked
+    def branch(self) -> tuple[KeyValueCache, ...]:
+        """Caches to go on with, so that others can still go on from this state."""
+        return tuple(cache.branch() for cache in self.caches)
 
 
 class TransformerLM(nn.Module):
@@ -177,7 +167,7 @@ class TransformerLM(nn.Module):
     ) -> tuple[Tensor, TransformerState]:
         """Read on behind a state; `lengths` counts the words of each row when these are read."""
         places, mask = self._laid(ids.shape[1], state.length, lengths)
-        caches = state.open()
+        caches = state.branch()
         vectors = self._read(ids, places, mask, caches)
         length = state.length + ids.shape[1]
         return vectors, TransformerState(caches, state.rows, length, lengths)

@@ -89,6 +89,22 @@ def test_a_shift_moves_the_look_to_the_neighbour_and_round_the_end(shift, place,
     assert_close(weights, one_hot(arrives))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("autocast", [False, True], ids=["half", "autocast"])
+def test_a_step_in_a_large_memory_is_one_place_in_half_precision_too(autocast, dtype):
+    memory = torch.randn(1, 5_003, 16)
+    previous = torch.zeros(1, 1, 5_003)
+    previous[0, 0, 4_097] = 1.0
+    told = Controls.of(torch.tensor([[[0.0, -99.0, 0.0, -99.0, -99.0, 99.0]]]), previous)
+    if not autocast:
+        memory, told = memory.to(dtype), Controls(*(part.to(dtype) for part in told))
+    attention = Attention(Cosine(), NTMAddressing()).to(memory.dtype)
+    with torch.autocast("cpu", dtype, enabled=autocast):
+        read = attention(memory[:, :1], memory, memory, carried=told)
+    assert read.weights[0, 0].nonzero().flatten().tolist() == [4_098]
+    assert_close(read.context.float(), memory[:, 4_098:4_099].to(dtype).float())
+
+
 def test_a_blurred_shift_spreads_the_look():
     spread = circular_shift(one_hot(2), torch.tensor([[0.1, 0.7, 0.2]], dtype=torch.float64))
     assert_close(spread, torch.tensor([[0.0, 0.1, 0.7, 0.2, 0.0]], dtype=torch.float64))

@@ -14,6 +14,7 @@ from regard.attention import (
     ALiBi,
     Attention,
     Causal,
+    Controls,
     Cosine,
     Dot,
     General,
@@ -22,6 +23,7 @@ from regard.attention import (
     LocalMonotonic,
     LocalPredictive,
     Location,
+    NTMAddressing,
     Padding,
     Proportional,
     RelativeBias,
@@ -129,7 +131,7 @@ def test_a_part_of_the_weights_is_that_part_of_the_whole(score, weigh):
         assert_close(
             read.weights_of(heads=[2, 0], rows=[4, 0, 0]), whole[:, [2, 0]][:, :, [4, 0, 0]]
         )
-        own = read.of_row(1)
+        own = read.pick(1)
         assert_close(own.weights, whole[1:])
         assert_close(own.weights_of(heads=2, rows=[3]), whole[1:, 2:3, 3:4])
         assert_close(own.context, read.context[1:])
@@ -142,7 +144,7 @@ def test_a_part_of_biased_weights_is_that_part_of_the_whole(make):
     read = Attention(ScaledDot())(*tensors, Causal(), bias=bias)
     whole = read.weights
     assert_close(read.weights_of(heads=[2, 1], rows=[4, 0]), whole[:, [2, 1]][:, :, [4, 0]])
-    assert_close(read.of_row(1).weights, whole[1:])
+    assert_close(read.pick(1).weights, whole[1:])
     assert_close(whole @ tensors[2], read.context)
 
 
@@ -205,6 +207,45 @@ def test_a_learned_query_or_key_may_move_on_and_the_look_stays(score):
     assert torch.equal(read.weights, before)
 
 
+def controls(batch):
+    """What an NTM's controller might say of five rows: (batch, query, …)."""
+    previous = torch.rand(batch, 3, 7, dtype=torch.float64).softmax(dim=-1)
+    return Controls.of(torch.randn(batch, 3, 6, dtype=torch.float64), previous)
+
+
+CARRIERS = {
+    "hard": (lambda: Hard(), lambda: None),
+    "local-m": (lambda: LocalMonotonic(2), lambda: 3),
+    "local-p": (lambda: LocalPredictive(5, reach=2), lambda: None),
+    "ntm": (lambda: NTMAddressing(), lambda: controls(5)),
+    "softmax": (lambda: Softmax(), lambda: controls(5)),
+}
+
+
+@pytest.mark.parametrize("name", CARRIERS)
+def test_a_picked_row_carries_what_is_its_own(name):
+    weigh, carried = (make() for make in CARRIERS[name])
+    attention = Attention(Dot(), weigh).double().eval()
+    queries, keys, values = inputs(5, dtype=torch.float64)
+    read = attention(queries, keys, values, carried=carried)
+    for rows, chosen in ((3, [3]), (slice(1, 3), [1, 2]), (torch.tensor([4, 0, 4]), [4, 0, 4])):
+        own = read.pick(rows)
+        alone = carried
+        if isinstance(carried, Controls):
+            alone = Controls(*(part[chosen] for part in carried))
+        expected = attention(queries[chosen], keys[chosen], values[chosen], carried=alone)
+        assert type(own.carried) is type(expected.carried)
+        assert_close(own.carried, expected.carried)
+        assert_close(own.context, expected.context)
+        assert_close(own.weights, expected.weights)
+
+
+def test_what_is_carried_for_the_whole_batch_goes_with_every_row():
+    read = Attention(Dot())(*inputs(2), carried=(torch.tensor(3.0), torch.ones(1, 3), "a word"))
+    step, shared, word = read.pick(1).carried
+    assert (step.item(), shared.shape, word) == (3.0, (1, 3), "a word")
+
+
 def test_dropout_thins_what_is_read_and_not_what_is_told():
     attention = Attention(ScaledDot(), dropout=0.4)
     queries, keys, values = inputs(2)
@@ -237,6 +278,62 @@ def test_half_precision_reads_what_single_precision_reads(score, weigh, dtype, n
     expected = exact(*(x.float() for x in tensors), mask)
     assert_close(read.context.float(), expected.context, atol=5 * near, rtol=near)
     assert_close(read.weights.float(), expected.weights, atol=near, rtol=near)
+
+
+def identity():
+    score = General(64, 64)
+    nn.init.eye_(score.matrix.weight)
+    return score
+
+
+@pytest.mark.parametrize("score", [Dot, ScaledDot, identity], ids=["dot", "scaled", "general"])
+@pytest.mark.parametrize("few", [1 << 14, 0], ids=["few tokens", "kernel"])
+@pytest.mark.parametrize("causal", [False, True], ids=["no mask", "causal"])
+def test_scores_beyond_the_largest_half_are_read_as_they_are(score, few, causal, monkeypatch):
+    monkeypatch.setattr("regard.attention.attention.FEW", few)
+    monkeypatch.setattr("regard.attention.attention.FEW_CAUSAL", few)
+    size = 200.0 if score is ScaledDot else 64.0
+    keys = torch.full((2, 3, 64), size, dtype=torch.float16)
+    keys[:, 1] *= -1  # scores of ±262,144, beyond 65,504: every query sees only keys like itself
+    values = torch.tensor([[1.0, 2.0, 4.0]] * 2, dtype=torch.float16).unsqueeze(-1)
+    attention = Attention(score()).half()
+    read = attention(keys, keys, values, Causal() if causal else None)
+    first = [1.0, 0.0, 0.0] if causal else [0.5, 0.0, 0.5]
+    expected = torch.tensor([[first, [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]] * 2).half()
+    assert torch.equal(read.weights, expected)
+    assert torch.equal(read.context, expected @ values)
+
+
+def test_every_explicit_way_bears_large_scores():
+    """Dropout, a change and another weighing have their weights written out."""
+    keys = 64 * torch.tensor([[[1.0] * 64, [-1.0] * 64]]).half()
+    values = torch.tensor([[[3.0], [5.0]]]).half()
+    ways = [Attention(Dot(), dropout=1e-9), Attention(Dot(), Sparsemax()), Attention(Dot())]
+    ways[2].changes.append(lambda weights, mask: weights)
+    for attention in ways:
+        read = attention(keys, keys, values)
+        assert torch.equal(read.context, values)
+        assert torch.equal(read.weights, torch.eye(2).half().unsqueeze(0))
+
+
+def test_autocast_does_not_overflow_what_the_kernel_would_not():
+    keys = 64 * torch.tensor([[[1.0] * 64, [-1.0] * 64]])
+    for dtype in (torch.float16, torch.bfloat16):
+        with torch.autocast("cpu", dtype):
+            read = Attention(Dot())(keys, keys, keys)
+            assert read.context.dtype == dtype
+            assert torch.equal(read.context.float(), keys)
+            assert torch.equal(read.weights, torch.eye(2).unsqueeze(0))
+
+
+@pytest.mark.parametrize("dtype, near", [(torch.float16, 0.01), (torch.bfloat16, 0.08)])
+def test_few_tokens_have_scores_of_single_precision(dtype, near):
+    """A score of 30 has a rounding error of 0.06 in bfloat16, and its weight one of 6 %."""
+    queries, keys, values = (3 * torch.randn(2, 3, 16, 64).to(dtype) for _ in range(3))
+    weights = (queries.double() @ keys.double().mT).softmax(dim=-1)
+    read = Attention(Dot())(queries, keys, values)
+    assert_close(read.context.double(), weights @ values.double(), atol=near, rtol=0)
+    assert_close(read.weights.double(), weights, atol=torch.finfo(dtype).eps, rtol=0)
 
 
 @pytest.mark.parametrize("weigh", WEIGHINGS)
@@ -345,8 +442,10 @@ def test_rows_and_heads_beyond_the_last_are_refused():
         read.weights_of(rows=(0, 1))
     with pytest.raises(ValueError, match=r"heads \(0\) were asked for, but this attention has one"):
         Attention(Dot())(*inputs(2)).weights_of(heads=0)
-    with pytest.raises(ValueError, match=r"row \(2\) is not in a batch of \(2, 3\)"):
-        read.of_row(2)
+    with pytest.raises(ValueError, match=r"rows \(2\) must lie within the batch, which has 2 rows"):
+        read.pick(2)
+    with pytest.raises(ValueError, match=r"rows \(\[1, -1\]\) must lie within the batch"):
+        read.pick(torch.tensor([1, -1]))
 
 
 def test_a_bias_needs_an_inner_product():

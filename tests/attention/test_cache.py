@@ -145,6 +145,43 @@ def test_picked_rows_go_on_as_if_they_had_always_stood_there():
         assert_close(torch.cat(rest, dim=1), model(x, mask=Causal())[:, 5:])
 
 
+def pieces(cache_, *numbers_):
+    """Append positions that hold these numbers, one by one; what is handed out last."""
+    for number in numbers_:
+        keys, values = cache_.append(*(torch.full((1, 1, 1, 1), float(number)) for _ in range(2)))
+        assert torch.equal(keys, values)
+    return keys.flatten().tolist()
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["with gradients", "without"])
+@pytest.mark.parametrize("second", [True, False], ids=["then with", "then without"])
+def test_branches_go_on_by_themselves_and_leave_the_root_as_it_was(first, second):
+    root = KeyValueCache()
+    with torch.no_grad():
+        pieces(root, 1, 2)
+    left, right = root.branch(), root.branch()
+    with torch.set_grad_enabled(first):
+        assert pieces(left, 3, 4, 5, 6) == [1, 2, 3, 4, 5, 6]
+    with torch.set_grad_enabled(second):
+        assert pieces(right, 7, 8) == [1, 2, 7, 8]
+        assert pieces(left.branch(), 9) == [1, 2, 3, 4, 5, 6, 9]
+        assert pieces(left, 10) == [1, 2, 3, 4, 5, 6, 10]
+    assert (root.length, left.length, right.length) == (2, 7, 4)
+    assert pieces(root, 11) == [1, 2, 11]
+
+
+def test_whoever_goes_on_first_writes_into_the_room_that_is_there():
+    root = KeyValueCache()
+    with torch.no_grad():
+        kept, _ = root.append(torch.ones(1, 1, 1, 1), torch.ones(1, 1, 1, 1))
+        first, second = (
+            root.branch().append(torch.zeros(1, 1, 1, 1), torch.zeros(1, 1, 1, 1))[0]
+            for _ in range(2)
+        )
+    assert first.data_ptr() == kept.data_ptr()
+    assert second.data_ptr() != kept.data_ptr()
+
+
 def test_an_empty_cache_has_nothing_to_pick_from():
     assert KeyValueCache().pick(torch.tensor([0, 0])).length == 0
 

@@ -3,6 +3,8 @@
 import pytest
 import torch
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from regard.attention import (
     ALiBi,
@@ -137,6 +139,76 @@ def test_a_block_of_rows_reads_only_the_keys_in_its_span(monkeypatch):
             1.0,
         )
     assert seen == [1, 2] + [3] * 9
+
+
+class Largest(TorchDispatchMode):
+    """How many numbers the largest tensor has that is made meanwhile; views make none."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, function, types, inputs=(), words=None):
+        made = function(*inputs, **(words or {}))
+        for tensor in tree_leaves(made):
+            if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
+                # Not numel: an expanded view has many numbers and holds few.
+                self.numbers = max(self.numbers, tensor.untyped_storage().nbytes() // 4)
+        return made
+
+
+BATCH_MASKS = {
+    "no mask": lambda: None,
+    "padding": lambda: Padding(torch.tensor([41, 61, 7, 61, 50])),
+    "causal and padding": lambda: Causal() & Padding(torch.tensor([41, 61, 7, 61, 50])),
+    "packed": lambda: Packed(torch.arange(5 * 61).view(5, 61) // 9),
+    "a mask for each head": lambda: as_mask(torch.rand(5, 3, 61, 61) > 0.3),
+}
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["without gradients", "with gradients"])
+@pytest.mark.parametrize("make", [None, ALiBi, RelativeBias])
+@pytest.mark.parametrize("name", BATCH_MASKS)
+@pytest.mark.parametrize("written", [1 << 13, 3 * 61 * 61, 2 * 3 * 61 * 61 + 1])
+def test_what_is_written_out_keeps_to_the_limit_whatever_batch_and_heads(
+    written, name, make, grad, monkeypatch
+):
+    monkeypatch.setattr(fused, "WRITTEN", written)
+    position, mask = make and make(3), BATCH_MASKS[name]()
+    tensors = [torch.randn(5, 3, 61, 2, requires_grad=grad) for _ in range(3)]
+    with Largest() as largest, torch.set_grad_enabled(grad):
+        bias = position and position(61, 61)
+        context = fused_context(InnerProduct(*tensors[:2], 0.7, bias), tensors[2], mask, 1.0)
+        if grad:
+            context.sum().backward()
+    assert largest.numbers <= written
+    visible = None if mask is None else fit(mask.dense(61, 61), 4)
+    expected = plain(*tensors, 0.7, visible, None if bias is None else bias.table())
+    assert_close(context, expected)
+
+
+def test_a_bias_alone_is_added_by_the_fused_kernel():
+    class Kernels(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, inputs=(), words=None):
+            called.append(str(function))
+            return function(*inputs, **(words or {}))
+
+    called = []
+    queries, keys, values = (torch.randn(2, 3, 7, 5) for _ in range(3))
+    with torch.no_grad(), Kernels():
+        fused_context(InnerProduct(queries, keys, 1.0, ALiBi(3)(7, 7)), values, None, 1.0)
+    assert any("flash_attention" in name for name in called)
+
+
+def test_long_texts_without_a_batch_are_read_in_long_blocks(monkeypatch):
+    monkeypatch.setattr(fused, "WRITTEN", 31 * 31)
+    blocks = []
+    rows = fused._rows
+    monkeypatch.setattr(fused, "_rows", lambda *given: blocks.append(given[:2]) or rows(*given))
+    tensors = [torch.randn(31, 5) for _ in range(3)]
+    with torch.no_grad():
+        fused_context(InnerProduct(*tensors[:2]), tensors[2], Window(3), 1.0)
+    assert blocks == [(0, 31)]
 
 
 @pytest.mark.parametrize("written", [1 << 22, 1], ids=["whole", "row by row"])

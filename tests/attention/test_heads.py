@@ -13,6 +13,7 @@ from regard.attention import (
     Causal,
     Cosine,
     General,
+    KeyValueCache,
     Location,
     MultiHead,
     Padding,
@@ -288,6 +289,34 @@ def test_heads_that_cannot_work_are_not_built(name):
     build, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize("position", [Rotary(4), ALiBi(3), RelativeBias(3)], ids=str)
+def test_positions_of_two_sequences_are_refused(position):
+    """Among three, the first query would stand on the second of four keys; alone, on the last."""
+    name = type(position).__name__
+    model, memory, x = MultiHead(12, 3, position=position), numbers(2, 4, 12), numbers(2, 3, 12)
+    model.double()
+    message = rf"position \({name}\) needs queries and keys of one sequence, but queries "
+    for queries in (x, x[:, :1], numbers(2, 5, 12), memory[:, :3]):
+        with pytest.raises(ValueError, match=message + r"\(2, \d, 12\) are not the last of keys"):
+            model(queries, memory)
+    with pytest.raises(ValueError, match=rf"position \({name}\) needs .* key_size \(5\) is not"):
+        MultiHead(12, 3, key_size=5, position=position)
+
+
+@pytest.mark.parametrize("position", [Rotary(4), ALiBi(3), RelativeBias(3)], ids=str)
+def test_positions_of_one_sequence_are_welcome_whichever_way_it_comes(position):
+    model, x = randomised(MultiHead(12, 3, position=position)), numbers(BATCH, LENGTH, 12)
+    whole = model(x, mask=Causal())
+    assert_close(model(x, x, x, mask=Causal()), whole)
+    assert_close(model(x, x.clone(), mask=Causal()), whole)
+    kept, steps = KeyValueCache(), []
+    for t in range(LENGTH):
+        word = x[:, t : t + 1]
+        assert_close(model(word, x[:, : t + 1], mask=Causal()), whole[:, t : t + 1])
+        steps.append(model(word, word.clone(), mask=Causal(), cache=kept))
+    assert_close(torch.cat(steps, dim=1), whole)
 
 
 def test_vectors_of_the_wrong_shape_are_named():

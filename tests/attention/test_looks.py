@@ -196,7 +196,7 @@ def test_labels_must_be_as_many_as_the_map_has_rows_and_columns():
 
 
 def test_a_row_beyond_the_batch_is_refused():
-    with pytest.raises(ValueError, match=r"row \(2\) is not in a batch of \(2,\)"):
+    with pytest.raises(ValueError, match=r"rows \(2\) must lie within the batch, which has 2 rows"):
         Look.of(seen_by(), queries="abc", keys=WORDS, row=2)
 
 

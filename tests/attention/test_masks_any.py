@@ -104,5 +104,5 @@ def test_rows_said_to_be_alike_are_alike(formula):
 def test_the_mask_of_one_row_says_what_the_mask_says_of_that_row(formula):
     mask, table, queries, keys = formula
     for row in range(table.shape[0]):
-        own = mask.of_row(row).dense(queries, keys)
+        own = mask.pick(row).dense(queries, keys)
         assert torch.equal(own.expand(1, queries, keys), table[row : row + 1])

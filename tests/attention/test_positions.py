@@ -8,7 +8,10 @@ from torch.testing import assert_close
 
 from regard.attention import (
     ALiBi,
+    Attention,
+    Dot,
     LearnedPositions,
+    Prefix,
     RelativeBias,
     Rotary,
     Sinusoidal,
@@ -212,6 +215,52 @@ def test_alibi_takes_away_the_slope_for_each_step_of_distance(queries, keys):
             for j in range(keys):
                 distance = abs(j - (i + keys - queries))
                 assert float(table[h, i, j]) == -distance / 2 ** (h + 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_alibi_tells_far_distances_apart_in_half_precision(dtype):
+    table = ALiBi(8).to(dtype)(1, 70_001).table()  # (head, query, key)
+    for distance in (255, 256, 257, 1_000, 1_001, 4_097, 70_000):
+        expected = [-distance / 2 ** (h + 1) for h in range(8)]
+        assert table[:, 0, 70_000 - distance].tolist() == expected
+
+
+@pytest.mark.parametrize("place", [1_001, 4_097])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("autocast", [False, True], ids=["half", "autocast"])
+def test_far_keys_under_alibi_are_weighed_by_their_own_distances(autocast, dtype, place):
+    """Three keys at the beginning, seen from far away: their bias differs by one slope each."""
+    slopes = [1 / 4, 1 / 16, 1 / 64, 1 / 256]
+    keys = torch.zeros(1, 4, place, 4).to(torch.float32 if autocast else dtype)
+    values = keys.clone()
+    values[:, :, :3, :3] = torch.eye(3).to(values.dtype)
+    bias = ALiBi(4).to(values.dtype)(1, place)
+    with torch.autocast("cpu", dtype, enabled=autocast):
+        read = Attention(Dot())(keys[:, :, :1], keys, values, Prefix(torch.tensor([3])), bias=bias)
+    assert read.context.dtype == dtype
+    near = torch.finfo(dtype).eps
+    for head, slope in enumerate(slopes):
+        odds = [math.exp(slope * step) for step in range(3)]
+        expected = [part / sum(odds) for part in odds]
+        assert read.context[0, head, 0, :3].tolist() == pytest.approx(expected, abs=near)
+        assert read.weights[0, head, 0, :3].tolist() == pytest.approx(expected, abs=near)
+
+
+@pytest.mark.parametrize("place", [4_097, 65_521])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_far_positions_are_told_apart_in_half_precision(dtype, place):
+    expected = [math.sin(place), math.cos(place)]
+    near = torch.finfo(dtype).eps
+    turned = Rotary(2)(torch.tensor([[0.0, -1.0]], dtype=dtype), torch.tensor([place]))
+    assert turned[0].tolist() == pytest.approx([expected[0], -expected[1]], abs=near)
+    with torch.autocast("cpu", dtype):
+        added = Sinusoidal(2).to(dtype)(torch.zeros(1, 1, 2, dtype=dtype), start=place)
+    assert added[0, 0].tolist() == pytest.approx(expected, abs=near)
+    position = RelativeBias(3, buckets=32, farthest=8_192).to(dtype)
+    with torch.autocast("cpu", dtype):
+        far = torch.tensor([-4_097, -1_001, -257])
+        told = position.bucket(far).tolist()
+    assert told == [bucket_by_hand(d, 32, 8_192, True) for d in far.tolist()]
 
 
 def test_a_bias_is_made_for_the_rows_and_heads_asked_for():

@@ -59,12 +59,50 @@ def test_a_cosine_score_is_the_strength_times_the_cosine_of_the_angle():
     assert_close(Cosine(strength=3.0)(queries, keys).scores(), expected)
 
 
-def test_the_cosine_of_nothing_is_nothing_with_a_finite_gradient():
-    queries, keys = torch.zeros(1, 1, 3, requires_grad=True), torch.randn(1, 2, 3)
-    scores = Cosine()(queries, keys).scores()
-    assert scores.tolist() == [[[0.0, 0.0]]]
+PRECISIONS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+@pytest.mark.parametrize("length", [0.0, 1e-30], ids=["zero", "next to zero"])
+def test_the_cosine_of_nothing_is_nothing_and_passes_no_gradient(length, dtype):
+    if dtype == torch.float64:
+        length = length**10  # which has digits enough for shorter vectors
+    nothing = [length, 0.0, 0.0]
+    queries = torch.tensor([[nothing, [0.0, 3.0, 4.0]]], dtype=dtype, requires_grad=True)
+    keys = torch.tensor([[nothing, [0.0, 0.5, 0.0]]], dtype=dtype, requires_grad=True)
+    scores = Cosine(2.0).to(dtype)(queries, keys).scores()
+    expected = torch.tensor([[[0.0, 0.0], [0.0, 2 * 3 / 5]]], dtype=scores.dtype)
+    assert_close(scores, expected, atol=2 * torch.finfo(dtype).eps, rtol=0)
     scores.sum().backward()
-    assert queries.grad.isfinite().all()
+    assert (queries.grad[0, 0] == 0).all()
+    assert (keys.grad[0, 0] == 0).all()
+    # d cos(q, k) / dq = (k / ‖k‖ − cos · q / ‖q‖) / ‖q‖, here 2 · ((0, 1) − 0.6 · (0.6, 0.8)) / 5
+    expected = torch.tensor([0.0, 2 * (1 - 0.36) / 5, 2 * -0.48 / 5], dtype=dtype)
+    assert_close(queries.grad[0, 1], expected, atol=torch.finfo(dtype).eps, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+def test_a_zero_among_queries_and_keys_is_read_by_cosine_whole_and_step_by_step(dtype):
+    queries = torch.tensor([[[1.0, 0.0], [0.0, 0.0]]], dtype=dtype)
+    keys = torch.tensor([[[2.0, 0.0], [0.0, 0.0], [-3.0, 0.0]]], dtype=dtype)
+    values = torch.eye(3, dtype=dtype).unsqueeze(0)
+    odds = torch.tensor([math.e, 1.0, 1 / math.e], dtype=torch.float64)
+    expected = torch.stack([odds / odds.sum(), torch.full((3,), 1 / 3, dtype=torch.float64)])
+    attention = Attention(Cosine()).to(dtype)
+    near = {"atol": 2 * torch.finfo(dtype).eps, "rtol": 0}
+    for rows in (slice(0, 2), slice(0, 1), slice(1, 2)):
+        for memory in (keys, attention.prepare(keys)):
+            asking = queries[:, rows].clone().requires_grad_()
+            read = attention(asking, memory, values)
+            for told in (read.context, read.weights):  # from the fused kernel, and on demand
+                assert_close(told[0].double(), expected[rows], **near)
+                (gradient,) = torch.autograd.grad(told[..., 0].sum(), asking, retain_graph=True)
+                assert gradient.abs().max() <= 1
+
+
+def test_half_precision_overflows_in_no_length():
+    keys = torch.full((1, 1, 64), 6e4, dtype=torch.float16)  # whose length is 480,000
+    assert Cosine().half()(keys, keys).scores().item() == pytest.approx(1.0, abs=2e-3)
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -9,6 +9,8 @@ from torch.distributions import Categorical
 from torch.testing import assert_close
 
 from regard.attention import (
+    Attention,
+    Dot,
     Given,
     Hard,
     LocalMonotonic,
@@ -326,3 +328,64 @@ def test_a_window_reaches_at_least_one_position(make):
 def test_local_predictive_says_which_queries_it_was_built_for():
     with pytest.raises(ValueError, match=r"queries \(2, 5, 3\) must end in the size 7"):
         weigh(LocalPredictive(7), torch.randn(2, 5, 11), None, torch.randn(2, 5, 3))
+
+
+def bell_sum(length, centre, reach):
+    """What a row of even scores adds up to, by hand: the mean of the bell over its window."""
+    inside = [s for s in range(length) if abs(s - centre) <= reach]
+    sigma = reach / 2
+    return sum(math.exp(-((s - centre) ** 2) / (2 * sigma**2)) for s in inside) / len(inside)
+
+
+@pytest.fixture
+def predicting():
+    """A local-p weighing that looks at the share sigmoid(1.5 · tanh(1)) of what is there."""
+    weighing = LocalPredictive(1, reach=10)
+    with torch.no_grad():
+        weighing.hidden.weight.fill_(1.0)
+        weighing.place.weight.fill_(1.5)
+    return weighing
+
+
+PLACE = 1 / (1 + math.exp(-1.5 * math.tanh(1.0)))
+
+
+@pytest.mark.parametrize("keys", [1_001, 20_011, 70_001])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_local_predictive_finds_its_place_whatever_autocast_does(dtype, keys, predicting):
+    queries, values = torch.ones(1, 1, 1), torch.ones(1, keys, 1)
+    with torch.autocast("cpu", dtype):
+        read = Attention(Dot(), predicting)(queries, torch.zeros(1, keys, 1), values)
+    assert read.carried.item() == pytest.approx(keys * PLACE, rel=1e-6)
+    assert read.weights.sum().item() == pytest.approx(bell_sum(keys, keys * PLACE, 10), abs=1e-3)
+
+
+@pytest.mark.parametrize("keys", [1_001, 20_011, 70_001])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_local_predictive_in_half_precision_finds_its_place(dtype, keys, predicting):
+    scores, queries = torch.zeros(1, 1, keys, dtype=dtype), torch.ones(1, 1, 1, dtype=dtype)
+    weights, centres = predicting.to(dtype)(scores, None, queries)
+    assert weights.dtype == dtype
+    assert centres.item() == pytest.approx(keys * PLACE, rel=1e-6)
+    near = torch.finfo(dtype).eps
+    total = weights.double().sum().item()
+    assert total == pytest.approx(bell_sum(keys, keys * PLACE, 10), abs=near)
+    weights.float().sum().backward()
+    assert all(learned.grad.isfinite().all() for learned in predicting.parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_local_monotonic_in_half_precision_counts_every_step(dtype):
+    scores = torch.zeros(1, 1, 5_003, dtype=dtype)
+    weights, step = LocalMonotonic(reach=2)(scores, None, None, 4_097)
+    assert weights[0, 0].nonzero().flatten().tolist() == [4_095, 4_096, 4_097, 4_098, 4_099]
+    assert step == 4_098
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_sparsemax_in_half_precision_counts_every_rank(dtype):
+    scores = (vectors(3, 5_003) / 1_000).to(dtype)  # so near that many stay in
+    weights = weigh(Sparsemax(), scores)
+    assert weights.dtype == dtype
+    expected = torch.stack([on_the_simplex(row) for row in scores.double()])
+    assert_close(weights.double(), expected, atol=1e-6, rtol=torch.finfo(dtype).eps)

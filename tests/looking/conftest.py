@@ -61,6 +61,18 @@ def heads() -> Look:
 
 
 @pytest.fixture
+def causal() -> Look:
+    """Four words, each looking at itself and those before it. The first has no choice."""
+    weights = [[1, 0, 0, 0], [0.45, 0.55, 0, 0], [0.6, 0.3, 0.1, 0], [0.15, 0.2, 0.25, 0.4]]
+    return Look.of_weights(
+        torch.tensor(weights),
+        queries=labelled("the dog runs home"),
+        keys=labelled("the dog runs home"),
+        mask=torch.ones(4, 4, dtype=torch.bool).tril(),
+    )
+
+
+@pytest.fixture
 def hostile() -> Look:
     size = len(HOSTILE)
     return Look.of_weights(

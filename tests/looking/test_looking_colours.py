@@ -50,6 +50,21 @@ def test_negative_numbers_turn_the_scale_round_zero():
     assert scale.rgb(0.0) == Scale(0.0, 1.0).rgb(0.0)
 
 
+def test_what_is_shown_besides_does_not_stretch_the_scale_and_is_told_at_its_end():
+    scale = Scale.over([np.array([0.1, 0.42])], [np.array([1.0])])
+    assert (scale.high, scale.ends) == (0.42, ("0", "≥ 0.42"))
+    assert scale.rgb(1.0) == scale.rgb(0.42) == tuple(sequential()[-1])
+    assert Scale.over([np.array([0.42])], [np.array([0.3])]).ends == ("0", "0.42")
+    assert Scale.over([], [np.array([0.3])]).ends == ("0", "0.3")
+
+
+def test_a_negative_number_shown_besides_is_still_orange():
+    scale = Scale.over([np.array([0.2])], [np.array([-0.5])])
+    assert (scale.low, scale.high, scale.ends) == (-0.2, 0.2, ("≤ -0.2", "≥ 0.2"))
+    red, _, blue = scale.rgb(-0.5)
+    assert red > blue
+
+
 def test_a_map_of_zeros_and_an_empty_one_have_a_scale_too():
     assert Scale.over([np.zeros(3)]) == Scale.over([np.zeros(0)]) == Scale(0.0, 1.0)
 

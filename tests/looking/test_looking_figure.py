@@ -30,6 +30,14 @@ def test_every_cell_of_a_png_has_the_colour_of_the_svg(heads):
             assert corner(picture, cells, row, column) == cells.scale.rgb(cells.values[row, column])
 
 
+def test_png_and_pdf_show_a_causal_map_as_deep_as_its_choices(causal):
+    picture, (cells,) = pixels(causal), draw_look(causal).maps
+    deepest = tuple(cells.scale.palette[-1].tolist())
+    assert corner(picture, cells, 0, 0) == corner(picture, cells, 2, 0) == deepest
+    assert corner(picture, cells, 3, 3) == cells.scale.rgb(0.4) != deepest
+    assert "≥ 0.6" in [text.get_text() for text in figure(draw_look(causal)).axes[0].texts]
+
+
 def test_a_masked_cell_is_hatched_in_grey_and_a_zero_is_plain(small):
     picture, (cells,) = pixels(small), draw_look(small).maps
 

@@ -65,6 +65,19 @@ def test_heads_are_small_multiples_on_one_scale(heads):
     assert "one scale for all heads" in texts(draw_look(heads))
 
 
+def test_the_legend_of_a_causal_map_says_that_some_weights_are_beyond_its_scale(causal, small):
+    drawing = draw_look(causal)
+    (cells,) = drawing.maps
+    assert cells.scale.high == pytest.approx(0.6)
+    assert cells.levels[0, 0] == cells.levels[2, 0] == cells.levels.max()
+    shown = texts(drawing)
+    assert "≥ 0.6" in shown
+    assert "rows with one or few visible keys do not set the scale" in shown
+    assert {"1", ".60", ".55"} <= set(shown)  # the numbers are what they are
+    assert "0.75" in texts(draw_look(small))
+    assert not any("≥" in text or "few visible" in text for text in texts(draw_look(small)))
+
+
 def test_tokens_stand_on_the_outer_axes_only():
     tokens = [f"word{at}" for at in range(12)]
     look = Look.of_weights(torch.rand(12, 12, 12), queries=tokens, keys=tokens)

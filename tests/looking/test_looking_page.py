@@ -122,6 +122,19 @@ def test_a_thousand_tokens_are_quick_and_light():
     assert np.abs(told - weights.numpy()).max() < 1e-5
 
 
+def test_a_page_of_many_weights_holds_those_beyond_the_scale_too():
+    """Above 250,000 weights are kept in steps, between the least and the greatest of them all."""
+    mask = torch.ones(600, 600, dtype=torch.bool).tril()
+    weights = mask / mask.sum(dim=-1, keepdim=True)
+    tokens = [f"token{at}" for at in range(600)]
+    text = written(Look.of_weights(weights, queries=tokens, keys=tokens, mask=mask))
+    assert ">≥ 0.0167<" in text  # from the row that sees 60 keys, a tenth of all, on
+    (data,) = data_of(text)
+    steps = np.frombuffer(base64.b64decode(data["weights"]), "<u2").reshape(600, 600)
+    told = data["low"] + steps / 65_535 * (data["high"] - data["low"])
+    assert np.abs(told - weights.numpy()).max() < 1e-5
+
+
 def test_a_drawing_alone_has_the_same_policy_and_no_data(small):
     text = plain_page(draw_look(small))
     assert data_of(text) == []

@@ -29,6 +29,15 @@ def test_masked_cells_are_hatched_and_zeros_are_the_lightest_colour(small):
     assert fills[1] == scale.colour(0.75) == "#" + bytes(scale.palette[-1]).hex()
 
 
+def test_a_causal_map_is_as_deep_as_its_choices(causal):
+    root = parsed(causal)
+    fills = [cell.get("fill") for cell in map_of(root)]
+    palette = draw_look(causal).maps[0].scale.palette
+    assert fills[0] == fills[8] == "#" + bytes(palette[-1]).hex()  # 1, which is forced, and 0.6
+    assert fills[15] == "#" + bytes(palette[round(254 * 0.4 / 0.6)]).hex()
+    assert "≥ 0.6" in [text.text for text in root.iter(f"{SVG}text")]
+
+
 def test_every_cell_has_its_own_rectangle_in_its_row_and_column(small):
     cells = list(map_of(parsed(small)))
     places = [(float(cell.get("x")), float(cell.get("y"))) for cell in cells]

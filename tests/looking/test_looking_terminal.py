@@ -33,6 +33,17 @@ def test_numbers_and_shades_are_those_of_the_weights(small):
     assert rows == ["a ░.25 █.75   ·  ", "b  0   ▒.40 ▓.60 "]
 
 
+def test_a_causal_map_is_as_dark_as_its_choices(causal):
+    lines = printed(causal)
+    assert " the █1     ·    ·    ·  " in lines
+    assert "runs █.60 ▒.30 ░.10   ·  " in lines
+    legend = lines.index("0   ░░▒▒▓▓██ ≥ 0.6")
+    masked = "weight; · masked: may not look"
+    note = "rows with one or few visible keys do not set the scale"
+    assert lines[legend + 1 : legend + 3] == [masked, note]
+    assert f"0   ░░▒▒▓▓██ ≥ 0.6  {masked}; {note}" in printed(causal, width=140)
+
+
 def test_masked_cells_differ_from_zeros_without_colour_and_with_it(small):
     plain = [line for line in printed(small) if line[:2] in ("a ", "b ")]
     assert "·" in plain[0]

@@ -4,6 +4,7 @@ import torch
 
 from regard.attention import Label, Look
 from regard.looking import views
+from regard.looking.colours import Scale
 from regard.looking.views import block_of, view
 
 
@@ -17,6 +18,59 @@ def test_a_map_of_ordinary_size_is_shown_weight_by_weight(heads):
 
 def test_row_sums_are_those_of_the_whole_row(heads):
     assert view(heads).sums == pytest.approx(heads.weights.sum(dim=-1).numpy())
+
+
+def test_a_row_that_sees_one_key_alone_does_not_set_the_scale(causal):
+    scale = view(causal).scale
+    assert (scale.low, scale.high, scale.clipped) == (0.0, pytest.approx(0.6), True)
+    assert view(causal).values[0, 0, 0] == 1.0
+
+
+def test_the_next_rows_of_a_long_causal_map_do_not_set_the_scale_either():
+    """Of 40 keys the second row sees two and the third three: they must give much to somebody."""
+    mask = torch.ones(40, 40, dtype=torch.bool).tril()
+    even = mask / mask.sum(dim=-1, keepdim=True)
+    tokens = [str(at) for at in range(40)]
+    scale = view(Look.of_weights(even, queries=tokens, keys=tokens, mask=mask)).scale
+    assert (scale.high, scale.clipped) == (0.25, True)
+
+
+def test_without_a_mask_every_row_sets_the_scale():
+    weights = torch.tensor([[1.0, 0.0], [0.4, 0.6]])
+    scale = view(Look.of_weights(weights, queries="ab", keys="xy")).scale
+    assert (scale.high, scale.clipped) == (1.0, False)
+
+
+def test_each_head_has_its_own_rows_without_a_choice():
+    weights = torch.tensor([[[1.0, 0.0], [0.4, 0.6]], [[0.3, 0.7], [0.0, 1.0]]])
+    mask = torch.tensor([[[True, False], [True, True]], [[True, True], [False, True]]])
+    scale = view(Look.of_weights(weights, queries="ab", keys="xy", mask=mask)).scale
+    assert (scale.high, scale.clipped) == (pytest.approx(0.7), True)
+
+
+def test_where_nobody_has_a_choice_all_set_the_scale():
+    lone = Look.of_weights(torch.tensor([[0.5], [0.25]]), queries="ab", keys="x")
+    alone = Look.of_weights(
+        torch.eye(3), queries="abc", keys="abc", mask=torch.eye(3, dtype=torch.bool)
+    )
+    assert (view(lone).scale, view(alone).scale) == (Scale(0.0, 0.5), Scale(0.0, 1.0))
+
+
+def test_weights_that_are_written_alike_at_the_end_of_the_scale_are_not_beyond_it():
+    weights = torch.tensor([[1.0, 0.0], [0.0001, 0.9999]])
+    mask = torch.ones(2, 2, dtype=torch.bool).tril()
+    scale = view(Look.of_weights(weights, queries="ab", keys="ab", mask=mask)).scale
+    assert (scale.clipped, scale.ends) == (False, ("0", "1"))
+
+
+@pytest.mark.parametrize("band", [1, 4_000_000], ids=["in bands", "at once"])
+def test_a_map_in_blocks_has_the_scale_of_its_weights(band, causal, monkeypatch):
+    monkeypatch.setattr(views, "SIDE", 2)
+    monkeypatch.setattr(views, "BAND", band)
+    seen = view(causal)
+    assert seen.block == (2, 2)
+    assert seen.values[0].tolist() == pytest.approx(np.array([[1.0, 0.0], [0.6, 0.4]]))
+    assert (seen.scale.high, seen.scale.clipped) == (pytest.approx(0.6), True)
 
 
 def test_a_block_shows_the_largest_weight_in_it(monkeypatch):

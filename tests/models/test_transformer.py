@@ -204,6 +204,25 @@ def test_a_long_prompt_can_be_read_in_pieces(words):
     assert state.length == 13
 
 
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary"])
+@pytest.mark.parametrize("grads", [(False, True), (True, False), (False, False), (True, True)])
+def test_a_state_gone_on_from_stays_what_it_was(grads, positions, words):
+    model, batch = shaken(positions=positions), words(2, 7)
+    said = torch.tensor([[3, 9, 4], [5, 1, 10]])
+    with torch.set_grad_enabled(grads[0]):
+        state = model.start(batch)
+        lengths = [cache.length for cache in state.caches]
+        first = [model.step(word, state)[0] for word in said.T]
+    with torch.set_grad_enabled(grads[1]):
+        second = [model.step(word, state)[0] for word in said.T]
+    assert (state.length, [cache.length for cache in state.caches]) == (7, lengths)
+    for word, once, again in zip(said.T, first, second, strict=True):
+        ids = torch.cat([batch.inputs, word.unsqueeze(1)], dim=1)
+        expected = model(Words(ids, ids, ids >= 0))[:, -1]
+        assert_close(once, expected, **CLOSE)
+        assert_close(again, expected, **CLOSE)
+
+
 def test_a_prompt_padded_on_the_right_is_refused(words):
     model, batch = shaken(), words(2, 5)
     mask = torch.arange(5) < torch.tensor([[5], [3]])
