@@ -11,10 +11,11 @@ labels that occur, in the truth or among the predictions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
+from operator import eq
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -106,7 +107,7 @@ def confusion(predicted: Labels, truth: Labels) -> Confusion:
 def accuracy(predicted: Labels, truth: Labels) -> Score:
     """accuracy = labels that are right / all labels"""
     given, true = _pair_up(predicted, truth)
-    right = sum(one == other for one, other in zip(given, true, strict=True))
+    right = int(sum(map(eq, given, true)))  # numpy's labels would add up to a number of its own
     classes = len(set(given).union(true))
     details = {"correct": float(right), "count": float(len(true))}
     return Score("accuracy", right / len(true), f"classes:{classes}", details)
@@ -174,12 +175,12 @@ def _pair_up(predicted: Labels, truth: Labels) -> tuple[list[Label], list[Label]
     if not true:
         raise ValueError("predicted and truth are empty: a share of nothing is no number")
     for name, plain in (("predicted", given), ("truth", true)):
-        for place, label in enumerate(plain):
-            if isinstance(label, str) != isinstance(true[0], str):
-                raise ValueError(
-                    f"{name}[{place}] ({label!r}) and truth[0] ({true[0]!r}) must be of one kind, "
-                    "both names or both numbers: they would never be equal"
-                )
+        place = _first(plain, lambda kind: issubclass(kind, str) != isinstance(true[0], str))
+        if place is not None:
+            raise ValueError(
+                f"{name}[{place}] ({plain[place]!r}) and truth[0] ({true[0]!r}) must be of one "
+                "kind, both names or both numbers: they would never be equal"
+            )
     return given, true
 
 
@@ -190,12 +191,21 @@ def _shape(labels: Labels) -> tuple[int, ...]:
 def _plain(name: str, labels: Labels) -> list[Label]:
     # Tensors and arrays give plain numbers all at once; one by one would be slow.
     plain = list(labels) if isinstance(labels, Sequence) else labels.flatten().tolist()
-    for place, label in enumerate(plain):
-        if not isinstance(label, (str, int, Integral)):
-            raise ValueError(
-                f"{name}[{place}] ({label!r}) must be a label: a string or a whole number"
-            )
+    place = _first(plain, lambda kind: not issubclass(kind, (str, int, Integral)))
+    if place is not None:
+        raise ValueError(
+            f"{name}[{place}] ({plain[place]!r}) must be a label: a string or a whole number"
+        )
     return plain
+
+
+def _first(labels: list[Label], is_wrong: Callable[[type], bool]) -> int | None:
+    """Where the first label of a wrong type stands, if there is one."""
+    # Types are few and labels may be millions, so types are asked first.
+    wrong = {kind for kind in set(map(type, labels)) if is_wrong(kind)}
+    return (
+        next((n for n, label in enumerate(labels) if type(label) in wrong), None) if wrong else None
+    )
 
 
 def _share(part: int, whole: int) -> float:

@@ -58,6 +58,10 @@ def test_the_end_of_a_line_may_be_anyones(write, content):
     assert read_links(path) == read_links(str(path)) == [Links({(0, 1)}), Links({(1, 0)})]
 
 
+def test_only_a_newline_ends_a_line(write):
+    assert read_links(write("0-1\x0c1-0\u20282-2\n3-3\n")) == [links("01 10 22"), links("33")]
+
+
 def test_a_file_with_nothing_in_it_has_no_lines(write):
     assert read_links(write("")) == []
     assert read_links(write("\n")) == [Links()]
