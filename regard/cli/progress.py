@@ -46,7 +46,8 @@ class Progress:
         elif event == "train":
             self.step(values)
         elif event == "valid":
-            shown = {k: v for k, v in values.items() if k in ("loss", "perplexity", "exact_match")}
+            known = ("loss", "perplexity", "score", "exact_match")
+            shown = {k: v for k, v in values.items() if k in known}
             figures = "  ".join(f"{k} {v:.4g}" for k, v in shown.items())
             self.say(f"step {values['step']}  valid  {figures}")
 
