@@ -22,7 +22,7 @@ from regard.data.batches import Words
 from regard.models import RecurrentConfig, RecurrentLM
 from regard.training.memory import keep_freed_memory
 from regard.training.objectives import Objective
-from regard.training.optimizers import shorten
+from regard.training.optimizers import clip_gradients, gradient_norm
 
 SIZE, LAYERS, ROWS = 200, 2, 20
 WORDS, MANY_WORDS = 10_000, 33_278
@@ -76,7 +76,7 @@ def our_step(words: int, length: int) -> Callable[[], object]:
         nonlocal state
         loss, after = objective(batch, state)
         (loss / batch.tokens).backward()
-        shorten(model, CLIP)
+        clip_gradients(model, CLIP, gradient_norm(model))
         optimizer.step()
         optimizer.zero_grad()
         state = after.detach()

@@ -45,7 +45,7 @@ def keep(run: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     for name in ("recipe.toml", "record.jsonl"):
         shutil.copy(run / name, place / name)
-    values = {**loaded.judge(), "parameters": parameters(loaded.model)}
+    values = {**loaded.evaluate_files(), "parameters": parameters(loaded.model)}
     (place / "evaluation.json").write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -21,7 +21,7 @@ from regard.data.batches import Words
 from regard.models import TransformerLM, TransformerLMConfig
 from regard.training.memory import keep_freed_memory
 from regard.training.objectives import Objective
-from regard.training.optimizers import shorten
+from regard.training.optimizers import clip_gradients, gradient_norm
 
 VOCABULARY, CONTEXT, ROWS = 65, 64, 12
 LAYERS, HEADS, SIZE = 4, 4, 128
@@ -130,7 +130,7 @@ def our_step(ids: Tensor) -> Callable[[], object]:
     def step() -> None:
         loss, _ = objective(batch, None)
         (loss / batch.tokens).backward()
-        shorten(model, CLIP)
+        clip_gradients(model, CLIP, gradient_norm(model))
         steps.step()
         steps.zero_grad(set_to_none=True)
 

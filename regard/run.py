@@ -21,12 +21,12 @@ from regard.models.catalog import entry
 from regard.models.ngram import Ngram
 from regard.text import Tokenizer
 from regard.training import parallel
-from regard.training.evaluation import scored, signature
+from regard.training.evaluation import carries_state, score, score_ngram, signature
 from regard.training.objectives import Objective
 from regard.training.reach import looks_back, share_of_last
 from regard.training.recipe import Recipe, read_recipe
-from regard.training.tasks import Text, Texts, Work, build, language_feed, scoring
-from regard.training.train import counted
+from regard.training.tasks import Text, Texts, Work, build, scoring_feed
+from regard.training.train import words_of
 
 TOKENS = 4096
 """Tokens answered at once, when many texts are asked: more gain nothing on a small machine."""
@@ -199,30 +199,35 @@ class Run:
     def evaluate(self, text: Iterable[str], name: str = "valid") -> dict[str, Any]:
         """Loss, perplexity and bits over lines of text, with a signature.
 
-        `on_last_five` is the share of attention that falls on the five nearest words.
+        Every word counts once and is predicted from what the model could see in training: the text
+        so far, or its own sentence alone (`training.feed` "sentences" and "packed"). What was
+        trained with `data.unit` "character" takes pieces of one text, line ends among them.
+        `on_last_five` is the share of attention that falls on the five nearest words. A model whose
+        scores are no probabilities has their mean logarithm, `score`, instead of a loss.
         """
         self._expect("language-model", "evaluate")
         started = time.monotonic()
-        feed = language_feed(text, self.tokenizer, scoring(self.recipe), None)
+        feed = scoring_feed(text, self.tokenizer, self.recipe)
         values: dict[str, Any]
         if isinstance(self.model, Ngram):
-            values = counted(self.model, feed)
+            values = score_ngram(self.model, words_of(feed))
         else:
-            values = scored(Objective(self.model), feed, getattr(self.model, "carries", False))
+            values = score(Objective(self.model), feed, carries_state(self.model, feed))
             if looks_back(self.model):
                 values["on_last_five"] = share_of_last(self.model, feed)
         metric = "loss" if self.recipe.data.unit == "character" else "perplexity"
+        metric = "score" if "score" in values else metric
         told = signature(self.recipe, metric, values[metric], data=name)
         return {**values, "seconds": round(time.monotonic() - started, 2), "signature": told}
 
-    def judge(self, files: Sequence[str] = ()) -> dict[str, Any]:
+    def evaluate_files(self, files: Sequence[str] = ()) -> dict[str, Any]:
         """`evaluate` on files, or on what the recipe calls its validation data."""
         data = self.recipe.data
         if not files and data.generator is None and data.valid is None and data.valid_share:
             texts = Texts.read(data, Path())
             return self.evaluate(texts.valid or (), "valid")
         if self.recipe.task.kind == "translation":
-            return parallel.judged(self.model, self.tokenizer, self.recipe, list(files))
+            return parallel.evaluate(self.model, self.tokenizer, self.recipe, list(files))
         named = list(files) or ([data.valid] if isinstance(data.valid, str) else [])
         if len(named) != 1:
             raise ValueError(f"a language model is judged by one file, --data names {len(named)}")
@@ -230,6 +235,12 @@ class Run:
 
     def perplexity(self, text: str) -> float:
         """exp of the mean loss of the words of one text."""
+        if isinstance(self.model, Ngram) and not self.model.normalised:
+            smoothing = self.model.config.smoothing
+            raise ValueError(
+                f"perplexity: {self.folder} has none, the scores of smoothing {smoothing!r} do not "
+                "add up to 1; evaluate gives their mean logarithm"
+            )
         return float(self.evaluate([text])["perplexity"])
 
     @torch.no_grad()

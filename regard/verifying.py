@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from regard.training.recipe import DataConfig, Recipe
 from regard.training.record import read_record
 from regard.training.saving import newest_checkpoint
 from regard.training.tasks import Work, build, prepare
-from regard.training.train import learn
+from regard.training.train import Probe, learn
 
 STEPS, STOP = 6, 3  # of the proof that a stopped run goes on as if it had not been
 
@@ -143,7 +143,7 @@ def resuming(run: Run, files: Sequence[str] = ()) -> Proof:
     with tempfile.TemporaryDirectory() as place:
         whole, halved = Path(place) / "whole", Path(place) / "halved"
         _learned(work, whole)
-        _learned(work, halved, tell=_stopping)
+        _learned(work, halved, probe=_stopping)
         _learned(work, halved, resume=True)
         return Proof("stopped and resumed = undisturbed", _apart(whole, halved))
 
@@ -177,17 +177,17 @@ def _learned(
     work: Work,
     folder: Path,
     resume: bool = False,
-    tell: Callable[[str, dict[str, Any]], None] = lambda event, values: None,
+    probe: Probe | None = None,
 ) -> None:
     folder.mkdir(exist_ok=True)
     valid = work.valid and _Beginning(work.valid)
     fresh = replace(work, model=build(work.recipe, work.tokenizer), valid=valid)
-    learn(fresh, folder, Placement.here(), resume, tell, None)
+    learn(fresh, folder, Placement.here(), resume, lambda event, values: None, probe)
 
 
-def _stopping(event: str, values: dict[str, Any]) -> None:
+def _stopping(work: Work, folder: Path, step: int) -> None:
     """Ctrl-C after a few steps."""
-    if event == "valid" and values["step"] == STOP:
+    if step == STOP:
         signal.raise_signal(signal.SIGINT)
 
 
@@ -195,7 +195,7 @@ class _Beginning:
     """The first batches of a feed: enough for a loss that tells two models apart."""
 
     def __init__(self, feed: Feed):
-        self.feed = feed
+        self.feed, self.continues = feed, feed.continues
 
     @property
     def summary(self) -> str:

@@ -18,7 +18,7 @@ def evaluate(run: Path, files: tuple[str, ...], as_json: bool) -> None:
     """Score RUN on its validation data, or on the files of --data."""
     from regard.run import load
 
-    values = load(run).judge(files_from_here(files))
+    values = load(run).evaluate_files(files_from_here(files))
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
         return

@@ -51,7 +51,8 @@ class Progress:
         elif event == "train":
             self.log(values)
         elif event == "valid":
-            shown = {k: v for k, v in values.items() if k in ("loss", "perplexity", "exact_match")}
+            known = ("loss", "perplexity", "score", "exact_match")
+            shown = {k: v for k, v in values.items() if k in known}
             figures = "  ".join(f"{k} {v:.4g}" for k, v in shown.items())
             self.since += values.get("seconds", 0.0)
             self.say(f"step {values['step']}  valid  {figures}")

@@ -6,7 +6,7 @@ numbers, and a run that is resumed, or read by more workers, sees what it would 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -18,6 +18,9 @@ from regard.data.batches import Pairs, Words
 
 class Feed(Protocol):
     """Where batches come from."""
+
+    continues: bool
+    """Whether row r of a batch goes on where row r of the batch before ended."""
 
     def batches(self, epoch: int) -> int:
         """How many batches this epoch has."""
@@ -50,6 +53,8 @@ class Columns:
     through time wants it. Every word of the text but the first is a target exactly once.
     """
 
+    continues = True
+
     def __init__(self, stream: Tensor, batch: int, length: int):
         if stream.numel() < 2:
             raise ValueError(f"the text has {stream.numel()} tokens; there is nothing to predict")
@@ -80,6 +85,8 @@ class Columns:
 class Windows:
     """Windows of `length` words from anywhere in the text."""
 
+    continues = False
+
     def __init__(self, stream: Tensor, batch: int, length: int, seed: int):
         if stream.numel() <= length:
             raise ValueError(f"the text has {stream.numel()} tokens, a window needs {length + 1}")
@@ -103,6 +110,8 @@ class Windows:
 
 class Packed:
     """Sentences laid end to end in rows of `length`, none of which sees into its neighbour."""
+
+    continues = False
 
     def __init__(self, sentences: Sequence[Sequence[int]], batch: int, length: int, seed: int):
         self.sentences, self.rows, self.length, self.seed = sentences, batch, length, seed
@@ -135,6 +144,57 @@ class Packed:
         # A word is predicted from its own sentence only: where a new one begins, nothing is asked.
         same = (owner[:, :-1] == owner[:, 1:]) & (owner[:, 1:] >= 0)
         return Words(row[:, :-1], row[:, 1:], same, owner[:, :-1])
+
+
+class PackedInOrder:
+    """Sentences in rows of up to `length`, in their order, every word but a sentence's first a
+    target exactly once: `Packed` for a text that is scored.
+
+    A sentence stands in one row, whole, beside others that it does not see. One that is longer than
+    a row is cut into pieces of `length` targets, and the words of a piece see that piece alone.
+    """
+
+    continues = False
+
+    def __init__(self, sentences: Sequence[Sequence[int]], batch: int, length: int):
+        self.rows = packed_rows(sentences, length)
+        if not self.rows:
+            raise ValueError(
+                "the text has no two tokens in a sentence; there is nothing to predict"
+            )
+        self.batch_size = batch
+
+    @property
+    def summary(self) -> str:
+        return f"{sum(map(len, self.rows)):,} sentences in {len(self.rows):,} rows"
+
+    def batches(self, epoch: int) -> int:
+        return -(-len(self.rows) // self.batch_size)
+
+    def batch(self, epoch: int, index: int) -> Words:
+        rows = self.rows[index * self.batch_size : (index + 1) * self.batch_size]
+        inputs, mask = padded([[w for piece in row for w in piece[:-1]] for row in rows], 0)
+        targets, _ = padded([[w for piece in row for w in piece[1:]] for row in rows], 0)
+        owners = [[n for n, piece in enumerate(row) for _ in piece[1:]] for row in rows]
+        documents, _ = padded(owners, -1)
+        return Words(inputs, targets, mask, documents)
+
+
+def packed_rows(sentences: Iterable[Sequence[int]], length: int) -> list[list[Sequence[int]]]:
+    """Sentences, and pieces of those with more than `length` targets, side by side in rows.
+
+    A piece begins with the last word of the piece before, which it is predicted from."""
+    rows: list[list[Sequence[int]]] = []
+    room = 0
+    for sentence in sentences:
+        for first in range(0, len(sentence) - 1, length):
+            piece = sentence[first : first + length + 1]
+            if len(piece) - 1 > room:
+                rows.append([])
+                room = length
+            rows[-1].append(piece)
+            room -= len(piece) - 1
+    return rows
 
 
 class Bucketed:
@@ -177,6 +237,8 @@ class Bucketed:
 class Sentences:
     """Sentences for a language model, each ended by </s> and begun after one."""
 
+    continues = False
+
     def __init__(
         self, sentences: Sequence[Sequence[int]], end: int, tokens: int, seed: int | None = None
     ):
@@ -199,6 +261,8 @@ class Sentences:
 
 class Translations:
     """Pairs of sentences, of like length together."""
+
+    continues = False
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ at a time, and what the gradient needs is computed while they are at hand.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -36,11 +37,17 @@ def linear_cross_entropy(
         counted = mask.flatten().nonzero().squeeze(-1)
         flat, wanted = flat.index_select(0, counted), wanted.index_select(0, counted)
     with torch.autocast(flat.device.type, enabled=False):
-        flat = flat.to(weight.dtype)
-        return _LinearCrossEntropy.apply(flat, weight, bias, wanted, label_smoothing)  # type: ignore[no-untyped-call]
+        inputs = (flat.to(weight.dtype), weight, bias, wanted, label_smoothing)
+        # Asked here, since inside an autograd function inputs seem to need gradients even under
+        # no_grad, and the gradients are two thirds of the work.
+        if torch.is_grad_enabled() and any(_learned(x) for x in (features, weight, bias)):
+            return _LinearCrossEntropy.apply(*inputs)  # type: ignore[no-untyped-call]
+        return _summed([loss for *_, loss in _chunks(*inputs)], inputs[0])
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
+    """The loss, and its gradients computed along with it."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -50,34 +57,55 @@ class _LinearCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
     ) -> Tensor:
-        learning = any(ctx.needs_input_grad)
-        step = max(1, CHUNK // weight.shape[0])
-        loss = torch.zeros((), dtype=torch.float64, device=features.device)
-        to_features = torch.empty_like(features) if learning else features
-        to_weight = torch.zeros_like(weight) if learning else weight
-        to_bias = torch.zeros_like(bias) if learning and bias is not None else None
-        for first in range(0, features.shape[0], step):
-            rows = slice(first, first + step)
-            x, wanted = features[rows], targets[rows].unsqueeze(-1)
-            likely, missed = _probabilities(F.linear(x, weight, bias), wanted, smoothing)
-            loss += missed
-            if not learning:
-                continue
-            slope = _slope(likely, wanted, smoothing)  # (rows, vocabulary)
-            torch.mm(slope, weight, out=to_features[rows])
-            to_weight.addmm_(slope.T, x)
+        needs_features, needs_weight, needs_bias, *_ = ctx.needs_input_grad
+        to_features = torch.empty_like(features) if needs_features else None
+        to_weight = torch.zeros_like(weight) if needs_weight else None
+        to_bias = torch.zeros_like(bias) if bias is not None and needs_bias else None
+        losses = []
+        for rows, likely, loss in _chunks(features, weight, bias, targets, smoothing):
+            losses.append(loss)
+            slope = _slope(likely, targets[rows].unsqueeze(-1), smoothing)  # (rows, vocabulary)
+            if to_features is not None:
+                torch.mm(slope, weight, out=to_features[rows])
+            if to_weight is not None:
+                to_weight.addmm_(slope.T, features[rows])
             if to_bias is not None:
                 to_bias += slope.sum(dim=0)
-        ctx.gradients = (to_features, to_weight, to_bias) if learning else None
-        return loss.to(features.dtype)
+        ctx.save_for_backward(to_features, to_weight, to_bias)
+        return _summed(losses, features)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        to_features, to_weight, to_bias = ctx.gradients
-        ctx.gradients = None
-        scaled = [g if g is None else g.mul_(upstream) for g in (to_features, to_weight, to_bias)]
-        return (*scaled, None, None)
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # under create_graph
+            raise RuntimeError(
+                "linear_cross_entropy has no second derivative: create_graph must be False"
+            )
+        # Not in place: a graph that is kept needs them again.
+        return (*(g if g is None else g * upstream for g in ctx.saved_tensors), None, None)
+
+
+def _learned(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.requires_grad
+
+
+def _chunks(
+    features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Some rows at a time: which, their probabilities (rows, vocabulary), their loss summed."""
+    step = max(1, CHUNK // weight.shape[0])
+    for first in range(0, features.shape[0], step):
+        rows = slice(first, first + step)
+        wanted = targets[rows].unsqueeze(-1)
+        # Unnamed, the logits are gone once they are probabilities.
+        yield rows, *_probabilities(F.linear(features[rows], weight, bias), wanted, smoothing)
+
+
+def _summed(losses: list[Tensor], like: Tensor) -> Tensor:
+    """The loss of all chunks, added up in double precision."""
+    total = torch.zeros((), dtype=torch.float64, device=like.device)
+    for loss in losses:
+        total += loss
+    return total.to(like.dtype)
 
 
 def _probabilities(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:

@@ -110,8 +110,16 @@ class Ngram:
             self.levels = stupid_backoff(counts, self.config.vocabulary_size, self.config.backoff)
         return self
 
+    @property
+    def normalised(self) -> bool:
+        """Whether the scores of all words add up to 1; those of stupid backoff do not."""
+        return self.config.smoothing != "stupid-backoff"
+
     def log_probabilities(self, ids: ArrayLike) -> Floats:
-        """ln p of each id given those before it, (position,); a corpus laid out as for `fit`."""
+        """ln p of each id given those before it, (position,); a corpus laid out as for `fit`.
+
+        Of stupid backoff, the logarithms of its scores.
+        """
         ids, size = self._known(ids), self.config.vocabulary_size
         p = np.full(len(ids), 1 / size)
         contexts = np.zeros_like(ids)  # everything follows the empty context
@@ -123,9 +131,10 @@ class Ngram:
 
     def perplexity(self, ids: ArrayLike) -> float:
         """exp(− mean ln p) over every id, ends of sentences among them."""
-        if self.config.smoothing == "stupid-backoff":
+        if not self.normalised:
             raise ValueError(
-                "smoothing 'stupid-backoff' has no perplexity: its scores do not add up to 1"
+                f"smoothing {self.config.smoothing!r} has no perplexity: "
+                "its scores do not add up to 1"
             )
         return float(np.exp(-self.log_probabilities(ids).mean()))
 

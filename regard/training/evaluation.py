@@ -6,14 +6,22 @@ import math
 import time
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from regard.data.feeds import Feed
+from regard.models.ngram import Ngram
+
+
+def carries_state(model: Any, feed: Feed) -> bool:
+    """Whether what the model knows at the end of a batch is handed to it with the next."""
+    return bool(getattr(model, "carries", False)) and feed.continues
 
 
 @torch.no_grad()
-def scored(objective: nn.Module, feed: Feed, carries: bool) -> dict[str, float]:
+def score(objective: nn.Module, feed: Feed, carries: bool) -> dict[str, float]:
     """Loss in nats a token, perplexity, bits, tokens and seconds, over all of a feed."""
     was, started, state = objective.training, time.monotonic(), None
     objective.eval()
@@ -25,10 +33,17 @@ def scored(objective: nn.Module, feed: Feed, carries: bool) -> dict[str, float]:
     objective.train(was)
     if not math.isfinite(total):
         raise FloatingPointError(f"the loss over {tokens} tokens is {total}: the model is broken")
-    return {**figures(total / max(tokens, 1)), "tokens": tokens, "seconds": seconds(started)}
+    return {**metrics(total / max(tokens, 1)), "tokens": tokens, "seconds": seconds(started)}
 
 
-def figures(loss: float) -> dict[str, float]:
+def score_ngram(model: Ngram, words: NDArray[np.int64]) -> dict[str, float]:
+    """The same of a model that counts; where its scores are no probabilities, their mean logarithm
+    as `score`, and none of the names that speak of probabilities."""
+    mean = float(model.log_probabilities(words).mean())
+    return {**(metrics(-mean) if model.normalised else {"score": mean}), "tokens": len(words)}
+
+
+def metrics(loss: float) -> dict[str, float]:
     """One loss under its three names."""
     return {
         "loss": loss,

@@ -8,7 +8,7 @@ through the very same numbers.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -21,8 +21,16 @@ from torch.utils.checkpoint import checkpoint
 from regard.data.batches import Pairs, Words
 from regard.data.feeds import Feed
 from regard.training.carried import refilled, tensors_of
-from regard.training.objectives import Objective, check_finite
-from regard.training.optimizers import memory_of, optimizer_of, remember, shorten
+from regard.training.evaluation import carries_state, score
+from regard.training.finite import Place, check_step, check_weights
+from regard.training.objectives import Objective
+from regard.training.optimizers import (
+    clip_gradients,
+    gradient_norm,
+    load_optimizer_tensors,
+    optimizer_of,
+    optimizer_tensors,
+)
 from regard.training.placement import Placement, gathered
 from regard.training.recipe import TrainingConfig
 from regard.training.record import Record
@@ -30,7 +38,7 @@ from regard.training.saving import Checkpoint, Progress, averaged, part, save_ch
 from regard.training.schedules import factor
 from regard.training.signals import Signals
 
-Evaluate = Callable[[], dict[str, float]]
+Probe = Callable[[int], None]
 Tell = Callable[[str, dict[str, Any]], None]
 
 
@@ -48,6 +56,11 @@ def share(batch: Words | Pairs, placement: Placement) -> Words | Pairs:
     return batch.pick(torch.arange(placement.rank, len(batch.inputs), placement.world))
 
 
+def process_name(rank: int) -> str:
+    """Under what a checkpoint holds what is a process's own; the first one's needs no name."""
+    return f"process/{rank:04d}"
+
+
 class Training:
     """A model on its way. `run` goes through the steps; the rest is what a step needs."""
 
@@ -55,17 +68,19 @@ class Training:
         self,
         model: nn.Module,
         feed: Feed,
+        valid: Feed | None,
         config: TrainingConfig,
         folder: Path,
         placement: Placement,
-        evaluate: Evaluate,
+        probe: Probe,
         tell: Tell,
     ):
         self.model = model.to(placement.device)
         if config.checkpointing:
             recompute_blocks(model)
-        self.feed, self.config, self.folder, self.placement = feed, config, folder, placement
-        self.evaluate, self.tell = evaluate, tell
+        self.feed, self.valid, self.config = feed, valid, config
+        self.folder, self.placement, self.probe, self.tell = folder, placement, probe, tell
+        self.carries = carries_state(model, feed)
         self.objective = placement.wrapped(
             Objective(model, config.label_smoothing), config.sharding
         )
@@ -92,7 +107,7 @@ class Training:
                 self.log()
             evaluating = self.due(self.config.evaluate_every)
             if evaluating:
-                self.judge()
+                self.evaluate()
             stopping = bool(self.placement.total(float(signals.asked)))
             if stopping or self.due(self.config.save_every, otherwise=evaluating):
                 self.save()
@@ -104,65 +119,69 @@ class Training:
 
     def step(self) -> None:
         """One optimizer step over `accumulate` batches, each target counting the same."""
-        progress, config = self.progress, self.config
-        batches = list(self.take())
-        total = self.placement.total(sum(batch.tokens for _, batch in batches))
+        progress, config, placement = self.progress, self.config, self.placement
+        places = self.advance()
+        batches = self.take(places)
+        total = placement.total(sum(batch.tokens for _, batch in batches))
         for group in self.optimizer.param_groups:
             group["lr"] = config.rate * self.rate_factor()
-        for place, (where, batch) in enumerate(batches):
-            last = place == len(batches) - 1
-            with self.placement.silent(self.objective, last), self.precision():
-                loss, state = self.step_once(batch, self.carried)
-                check_finite(loss, progress.step + 1, *where)
+        missed = 0.0
+        for number, ((_, index), batch) in enumerate(batches, start=1):
+            # A new epoch begins with nothing carried.
+            state = self.carried if index > 0 else None
+            with placement.silent(self.objective, number == len(batches)), self.precision():
+                loss, state = self.step_once(batch, state)
                 # DDP and FSDP average over processes; the sum over all targets is wanted.
-                (loss * (self.placement.world / max(total, 1))).backward()
+                (loss * (placement.world / max(total, 1))).backward()
             self.carried = state.detach() if self.carries and state is not None else None
-            progress.loss += loss.item()
-            progress.tokens += batch.tokens
+            missed += loss.item()
+        # Of all processes, so that all of them stop or none does.
+        missed, norm = placement.total(missed), gradient_norm(self.model)
+        check_step(missed, norm.item(), progress.step + 1, places, self.checkpoints)
         if config.clip is not None:
-            shorten(self.model, config.clip)
+            clip_gradients(self.model, config.clip, norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         progress.step += 1
+        progress.loss += missed
+        progress.tokens += int(total)
         if config.ema:
             self.follow()
 
-    def take(self) -> Iterator[tuple[tuple[int, int], Words | Pairs]]:
-        """The batches of this step that are this process's share."""
-        placement = self.placement
-        if self.carries:
-            for _ in range(self.config.accumulate):
-                where = self.advance()
-                batch = self.feed.batch(*where)
-                yield where, share(batch, placement)
-            return
-        for turn in range(self.config.accumulate * placement.world):
-            where = self.advance()
-            if turn % placement.world == placement.rank:
-                yield where, self.feed.batch(*where)
+    def advance(self) -> list[Place]:
+        """Move the cursor over the next step; where its batches stand, all processes' together."""
+        progress, places = self.progress, []
+        for _ in range(self.batches_a_step):
+            if progress.index >= self.feed.batches(progress.epoch):
+                progress.epoch, progress.index = progress.epoch + 1, 0
+            places.append((progress.epoch, progress.index))
+            progress.index += 1
+        return places
 
-    def advance(self) -> tuple[int, int]:
-        """The cursor, moved on by one; a new epoch begins with nothing carried."""
-        progress = self.progress
-        if progress.index >= self.feed.batches(progress.epoch):
-            progress.epoch, progress.index, self.carried = progress.epoch + 1, 0, None
-        where = (progress.epoch, progress.index)
-        progress.index += 1
-        return where
+    def take(self, places: list[Place]) -> list[tuple[Place, Words | Pairs]]:
+        """The batches of a step that are this process's; of columns, its rows of each."""
+        rank, world = self.placement.rank, self.placement.world
+        if self.carries:
+            return [(place, share(self.feed.batch(*place), self.placement)) for place in places]
+        return [(place, self.feed.batch(*place)) for place in places[rank::world]]
 
     # What a step needs
 
     @property
-    def carries(self) -> bool:
-        return bool(getattr(self.model, "carries", False)) and self.config.feed == "columns"
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def batches_a_step(self) -> int:
+        """Of all processes together; those who share out columns read the same batch."""
+        return self.config.accumulate * (1 if self.carries else self.placement.world)
 
     def total_steps(self) -> int:
         """All steps of the run; epochs are taken to be as long as the first."""
         if self.config.steps is not None:
             return self.config.steps
         batches = (self.config.epochs or 0) * self.feed.batches(0)
-        each = self.config.accumulate * (1 if self.carries else self.placement.world)
-        return -(-batches // each)
+        return -(-batches // self.batches_a_step)
 
     def done(self) -> bool:
         patience, history = self.config.patience, self.progress.history
@@ -186,9 +205,12 @@ class Training:
             return True
         if every is not None:
             return progress.step % every == 0
-        if otherwise is not None:
-            return otherwise
-        return progress.index >= self.feed.batches(progress.epoch)
+        return self.epoch_ended() if otherwise is None else otherwise
+
+    def epoch_ended(self) -> bool:
+        """Whether the last step took the last batch of an epoch, and perhaps some of the next."""
+        index = self.progress.index
+        return index >= self.feed.batches(self.progress.epoch) or index < self.batches_a_step
 
     def precision(self) -> Any:
         if self.config.precision == "bf16":
@@ -202,28 +224,32 @@ class Training:
             self.ema = {name: value.clone() for name, value in weights.items()}
             return
         for name, held in self.ema.items():
-            held.lerp_(weights[name].to(held.dtype), 1 - self.config.ema)
+            if held.is_floating_point():
+                held.lerp_(weights[name].to(held.dtype), 1 - self.config.ema)
+            else:
+                held.copy_(weights[name])  # a counter or a mask, which has no mean
 
     # What is told and kept
 
     def log(self) -> None:
-        progress = self.progress
-        loss = self.placement.total(progress.loss)
-        tokens = self.placement.total(progress.tokens)
+        progress, tokens = self.progress, self.progress.tokens
         values = {
             "step": progress.step,
             "epoch": progress.epoch,
-            "loss": loss / max(tokens, 1),
+            "loss": progress.loss / max(tokens, 1),
             "rate": self.config.rate * self.rate_factor(),
             "seconds": round(progress.seconds, 3),
         }
         progress.loss, progress.tokens = 0.0, 0
-        self.note("train", values, tokens=int(tokens))
+        self.note("train", values, tokens=tokens)
 
-    def judge(self) -> None:
-        """Evaluate; remember the weights if they are the best so far."""
+    def evaluate(self) -> None:
+        """Look at the probes; score the validation data, if any, and keep the best weights."""
         progress = self.progress
-        values = self.evaluate()
+        self.probe(progress.step)
+        if self.valid is None:
+            return
+        values = score(self.objective, self.valid, carries_state(self.model, self.valid))
         progress.history.append(values["loss"])
         if progress.best is None or values["loss"] < progress.best:
             progress.best, progress.best_step = values["loss"], progress.step
@@ -239,41 +265,52 @@ class Training:
 
     def save(self) -> None:
         weights = self.placement.whole(self.model)
-        memory = gathered(memory_of(self.optimizer, self.names))
+        check_weights(self.model, weights, self.progress.step, self.checkpoints)
+        memory = gathered(optimizer_tensors(self.optimizer, self.names))
+        carried = {f"{place:04d}": held for place, held in enumerate(tensors_of(self.carried))}
+        own = {"random": torch.get_rng_state(), **under("carried", carried)}
+        everyones = self.placement.collect(own)
         if self.placement.first:
             if self.record is not None:
                 self.progress.record_length = self.record.length()
-            extras = {"random": torch.get_rng_state()}
-            for name, held in (("best", self.best), ("ema", self.ema)):
-                extras |= under(name, held)
-            for place, tensor in enumerate(tensors_of(self.carried)):
-                extras[f"carried/{place:04d}"] = tensor
+            extras = {**everyones[0], **under("best", self.best), **under("ema", self.ema)}
+            for rank, held in enumerate(everyones[1:], start=1):
+                extras |= under(process_name(rank), held)
             checkpoint = Checkpoint(self.progress, weights, memory, extras)
-            save_checkpoint(self.folder / "checkpoints", checkpoint, self.config.keep)
+            save_checkpoint(self.checkpoints, checkpoint, self.config.keep)
         self.placement.wait()
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from here, bit for bit."""
-        self.placement.fill(self.model, checkpoint.weights)
-        remember(self.optimizer, self.names, checkpoint.memory)
+        """Go on from here, bit for bit.
+
+        With another number of processes than before there is no such thing: then all of them have
+        the first one's random state, and nothing is carried.
+        """
+        extras, placement = checkpoint.extras, self.placement
+        placement.fill(self.model, checkpoint.weights)
+        load_optimizer_tensors(self.optimizer, self.names, checkpoint.memory)
         self.progress = checkpoint.progress
-        self.best, self.ema = part(checkpoint.extras, "best"), part(checkpoint.extras, "ema")
-        carried = [v for _, v in sorted(part(checkpoint.extras, "carried").items())]
+        self.best, self.ema = part(extras, "best"), part(extras, "ema")
+        own = extras if placement.first else part(extras, process_name(placement.rank))
+        if 1 + sum(name.endswith("/random") for name in extras) != placement.world:
+            own = {"random": extras["random"]}
+        carried = [tensor for _, tensor in sorted(part(own, "carried").items())]
         if carried:
             # A state of the right make, to be filled with the numbers that were saved.
             with torch.no_grad():
-                features: Any = self.model.features
-                _, state = features(self.feed.batch(0, 0), None)
+                _, state = self.objective(self.feed.batch(0, 0), None)
             self.carried = refilled(state, iter(carried))
-        torch.set_rng_state(checkpoint.extras["random"])
+        torch.set_rng_state(own["random"])
 
     def finish(self) -> None:
         """Choose the weights the run ends with, and say so."""
         self.progress.finished = True
         if self.config.average:
-            last = averaged(self.folder / "checkpoints", self.config.average)
+            last = averaged(self.checkpoints, self.config.average)
             self.placement.fill(self.model, last)
         elif self.ema or self.best:
             self.placement.fill(self.model, self.ema or self.best)
-        values = {"step": self.progress.step, "best_step": self.progress.best_step}
+        values = {"step": self.progress.step}
+        if self.progress.best is not None:
+            values["best_step"] = self.progress.best_step
         self.note("end", {**values, "threads": torch.get_num_threads()})

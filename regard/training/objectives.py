@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -38,6 +37,8 @@ class Objective(nn.Module):
     def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
         super().__init__()
         self.model, self.label_smoothing = model, label_smoothing
+        # Else a model that is in use would be put into training by whoever scores it.
+        self.training = model.training
 
     def forward(self, batch: Words | Pairs, state: Any = None) -> tuple[Tensor, Any]:
         """The loss summed over the targets that count, in nats, and what to carry on.
@@ -48,11 +49,3 @@ class Objective(nn.Module):
         if isinstance(batch, Pairs):
             return next_target_word(self.model, batch, smoothing), None
         return next_word(self.model, batch, state, smoothing)
-
-
-def check_finite(loss: Tensor, step: int, epoch: int, index: int) -> None:
-    if not bool(torch.isfinite(loss)):
-        raise FloatingPointError(
-            f"the loss is {loss.item()} at step {step} (epoch {epoch}, batch {index}); the last "
-            "good checkpoint is kept. A smaller training.rate or training.clip often helps"
-        )

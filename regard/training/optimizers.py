@@ -1,4 +1,4 @@
-"""Optimizers by name, and their memory as named tensors."""
+"""Optimizers by name, their state as named tensors, and the length of a step."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.training.placement import laid_like
@@ -26,37 +27,44 @@ def optimizer_of(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimi
     return kind(groups, lr=config.rate, betas=config.betas, eps=config.epsilon, fused=True)
 
 
-def shorten(model: nn.Module, longest: float) -> None:
-    """g ← g · min(1, longest / ‖g‖), over all parameters together
+def gradient_norm(model: nn.Module) -> Tensor:
+    """‖g‖ over all parameters together, and over all processes they are spread on."""
+    norm = get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+    return norm.full_tensor() if isinstance(norm, DTensor) else norm
+
+
+def clip_gradients(model: nn.Module, longest: float, norm: Tensor) -> None:
+    """g ← g · min(1, longest / ‖g‖)
 
     Most steps are short enough, and then nothing is written. Pascanu, Mikolov & Bengio (2013),
     section 3.2.
     """
-    parameters = [p for p in model.parameters() if p.grad is not None]
-    norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
     if norm > longest:
-        clip_grads_with_norm_(parameters, longest, norm)
+        clip_grads_with_norm_(model.parameters(), longest, norm)
 
 
-def memory_of(optimizer: torch.optim.Optimizer, names: dict[Tensor, str]) -> dict[str, Tensor]:
-    """What the optimizer remembers of each parameter: `name/key`."""
+def optimizer_tensors(
+    optimizer: torch.optim.Optimizer, names: dict[Tensor, str]
+) -> dict[str, Tensor]:
+    """What the optimizer keeps for each parameter, momentum and the like: `name/key`."""
     return {
         f"{names[parameter]}/{key}": value
-        for parameter, memory in optimizer.state.items()
-        for key, value in memory.items()
+        for parameter, kept in optimizer.state.items()
+        for key, value in kept.items()
         if isinstance(value, Tensor)
     }
 
 
-def remember(
-    optimizer: torch.optim.Optimizer, names: dict[Tensor, str], memory: dict[str, Tensor]
+def load_optimizer_tensors(
+    optimizer: torch.optim.Optimizer, names: dict[Tensor, str], tensors: dict[str, Tensor]
 ) -> None:
-    """Put it back."""
-    held: dict[str, dict[str, Any]] = {}
-    for path, value in memory.items():
+    """Put back what `optimizer_tensors` gave."""
+    by_name: dict[str, dict[str, Any]] = {}
+    for path, value in tensors.items():
         name, _, key = path.rpartition("/")
-        held.setdefault(name, {})[key] = value
+        by_name.setdefault(name, {})[key] = value
     for parameter, name in names.items():
-        if name in held:
-            memory_here = {key: laid_like(value, parameter) for key, value in held[name].items()}
-            optimizer.state[parameter] = memory_here
+        if name in by_name:
+            optimizer.state[parameter] = {
+                key: laid_like(value, parameter) for key, value in by_name[name].items()
+            }

@@ -14,7 +14,7 @@ from regard.data.feeds import Translations
 from regard.data.numbers import LANGUAGES, number_examples, split_name, written
 from regard.decoding import decode
 from regard.text import Tokenizer
-from regard.training.evaluation import scored, seconds, signature
+from regard.training.evaluation import score, seconds, signature
 from regard.training.files import found
 from regard.training.objectives import Objective
 from regard.training.recipe import Recipe
@@ -89,16 +89,16 @@ def feed(
 
 
 @torch.no_grad()
-def judged(
+def evaluate(
     model: Any, tokenizer: Tokenizer, recipe: Recipe, files: list[str], split: str = "valid"
 ) -> dict[str, Any]:
     """Loss over the pairs, and the share translated right to the last word."""
     started = time.monotonic()
     pairs = read_pairs(files, recipe, Path()) if files else pairs_of(recipe, split, Path())
     if not pairs:
-        raise ValueError(f"there is no data.{split} to judge by; --data names files")
+        raise ValueError(f"there is no data.{split} to evaluate on; --data names files")
     laid = feed(pairs, tokenizer, recipe, None)
-    values: dict[str, Any] = scored(Objective(model), laid, carries=False)
+    values: dict[str, Any] = score(Objective(model), laid, carries=False)
     values["exact_match"] = exact_match(model, laid, tokenizer, recipe)
     values["seconds"] = seconds(started)
     told = signature(

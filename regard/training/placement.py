@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -46,12 +49,30 @@ class Placement:
         dist.all_reduce(held)
         return held.item()
 
+    def collect(self, tensors: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+        """What each process holds under these names, by rank; every process must ask."""
+        if self.world == 1:
+            return [tensors]
+        packed = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+        mine = torch.frombuffer(bytearray(packed), dtype=torch.uint8).to(self.device)
+        sizes = [torch.zeros(1, dtype=torch.long, device=self.device) for _ in range(self.world)]
+        dist.all_gather(sizes, torch.tensor([len(mine)], device=self.device))
+        longest = max(int(size) for size in sizes)
+        filled = F.pad(mine, (0, longest - len(mine)))
+        found = [torch.empty_like(filled) for _ in sizes]
+        dist.all_gather(found, filled)
+        pairs = zip(found, sizes, strict=True)
+        return [load(each[: int(size)].cpu().numpy().tobytes()) for each, size in pairs]
+
     def wait(self) -> None:
         if self.world > 1:
             dist.barrier()
 
     def close(self) -> None:
         if self.world > 1 and dist.is_initialized():
+            # A thread of gloo's needs the interpreter's lock to let go of what was last exchanged.
+            # Should the group be torn down first, by whoever holds the lock, both wait for ever.
+            time.sleep(0.1)
             dist.destroy_process_group()
 
     def wrapped(self, objective: nn.Module, sharding: str) -> nn.Module:

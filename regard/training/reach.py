@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from regard.attention import Attended, watch
 from regard.attention.watching import attentions
+from regard.data.batches import Words
 from regard.data.feeds import Feed
+from regard.training.evaluation import carries_state
 
 BATCHES = 20  # are enough for three digits
 
@@ -26,27 +29,33 @@ def looks_back(model: Any) -> bool:
 def share_of_last(model: Any, feed: Feed, words: int = 5) -> float:
     """The share of all weight that falls on the last `words` words a position may see.
 
-    Over the first batches of a feed, all positions that have more words than these to look at.
+    Over the first batches of a feed, all words that have more than these to look at.
     """
     near, whole, state = 0.0, 0, None
-    carries = getattr(model, "carries", False)
+    carried = carries_state(model, feed)
     for index in range(min(BATCHES, feed.batches(0))):
+        batch = feed.batch(0, index)
+        assert isinstance(batch, Words)
         with watch(model) as seen:
-            _, state = model.features(feed.batch(0, index), state if carries else None)
+            _, state = model.features(batch, state if carried else None)
         for attended in (each for calls in seen.values() for each in calls):
-            part, count = _near(attended, words)
+            part, count = _near(attended, words, batch.mask)
             near, whole = near + part, whole + count
     return near / max(whole, 1)
 
 
-def _near(attended: Attended, words: int) -> tuple[float, int]:
-    """The weight on the last `words` that can be seen, and of how many distributions."""
+def _near(attended: Attended, words: int, real: Tensor) -> tuple[float, int]:
+    """The weight on the last `words` that can be seen, and of how many distributions.
+
+    real (batch, query) is True for words, and False for what fills up a row."""
     weights = attended.weights  # (batch, …, query, key)
     visible = attended.visible()
     if visible is None:
         visible = torch.ones_like(weights, dtype=torch.bool)
     visible = visible.expand_as(weights)
     behind = visible.flip(-1).cumsum(-1).flip(-1)  # how many can be seen from this key on
-    far_sighted = behind[..., 0] > words  # (batch, …, query)
+    heads = behind.dim() - 3
+    real = real.view(len(real), *[1] * heads, -1)  # (batch, …, query)
+    far_sighted = (behind[..., 0] > words) & real  # (batch, …, query)
     share = weights.masked_fill(~visible | (behind > words), 0.0).sum(-1)
     return float(share[far_sighted].sum()), int(far_sighted.sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from types import FrameType
 from typing import Any
 
@@ -11,13 +12,18 @@ STOPPED = 3
 
 
 class Signals:
-    """Within the `with`, the first signal asks to stop; a second one stops at once."""
+    """Within the `with`, the first signal asks to stop; a second one stops at once.
+
+    Python lets only the main thread listen: elsewhere nothing is changed, and nothing is heard.
+    """
 
     def __init__(self) -> None:
         self.asked = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
+        if threading.current_thread() is not threading.main_thread():
+            return self
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._heard)
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.data import corpora
-from regard.data.feeds import Columns, Feed, Packed, Sentences, Windows
+from regard.data.feeds import Columns, Feed, Packed, PackedInOrder, Sentences, Windows
 from regard.models import catalog
 from regard.text import Tokenizer
 from regard.training.files import found
@@ -49,9 +49,9 @@ def prepare(recipe: Recipe, beside: Path) -> Work:
     texts = Texts.read(recipe.data, beside)
     tokenizer = Tokenizer.train(texts.train, recipe.text, roles_of(recipe))
     model = build(recipe, tokenizer)
-    train = language_feed(texts.train, tokenizer, recipe, recipe.seed)
-    valid = texts.valid and language_feed(texts.valid, tokenizer, scoring(recipe), None)
-    return Work(recipe, tokenizer, model, train, valid or None)
+    train = training_feed(texts.train, tokenizer, recipe)
+    valid = None if texts.valid is None else scoring_feed(texts.valid, tokenizer, recipe)
+    return Work(recipe, tokenizer, model, train, valid)
 
 
 def build(recipe: Recipe, tokenizer: Tokenizer) -> Any:
@@ -100,48 +100,71 @@ class Text:
         return corpora.lines(self.path, format=self.data.format, column=column)
 
 
-def scoring(recipe: Recipe) -> Recipe:
-    """The recipe for a text that is only scored: in order, and every word once."""
-    training = replace(recipe.training, batch=recipe.evaluation.batch)
-    if training.feed != "sentences":
-        training = replace(training, feed="columns")
-    return replace(recipe, training=training)
+def training_feed(text: Iterable[str], tokenizer: Tokenizer, recipe: Recipe) -> Feed:
+    """A text laid out to be learned from, in the way and order the recipe asks for."""
+    training, seed = recipe.training, recipe.seed
+    match training.feed:
+        case "columns":
+            return Columns(
+                stream(text, tokenizer, recipe.data.unit), training.batch, training.length
+            )
+        case "windows":
+            return Windows(
+                stream(text, tokenizer, recipe.data.unit), training.batch, training.length, seed
+            )
+        case "sentences":
+            end = end_of(tokenizer, training)
+            return Sentences(sentences(text, tokenizer), end, training.tokens, seed)
+        case "packed":
+            documents = enclosed(text, tokenizer, training)
+            return Packed(documents, training.batch, training.length, seed)
 
 
-def language_feed(
-    text: Iterable[str], tokenizer: Tokenizer, recipe: Recipe, seed: int | None
-) -> Feed:
-    training = recipe.training
-    if training.feed in ("sentences", "packed"):
-        return sentence_feed(sentences(text, tokenizer), tokenizer, training, seed)
-    words = stream(text, tokenizer)
-    if training.feed == "windows":
-        return Windows(words, training.batch, training.length, recipe.seed)
-    return Columns(words, training.batch, training.length)
+def scoring_feed(text: Iterable[str], tokenizer: Tokenizer, recipe: Recipe) -> Feed:
+    """A text laid out to be scored: every word a target once, predicted from what the model could
+    see in training. Windows are of one text, so that it is read from its beginning to its end."""
+    training, batch = recipe.training, recipe.evaluation.batch
+    match training.feed:
+        case "columns" | "windows":
+            return Columns(stream(text, tokenizer, recipe.data.unit), batch, training.length)
+        case "sentences":
+            return Sentences(
+                sentences(text, tokenizer), end_of(tokenizer, training), training.tokens
+            )
+        case "packed":
+            return PackedInOrder(enclosed(text, tokenizer, training), batch, training.length)
 
 
-def sentence_feed(
-    lines: list[Sentence], tokenizer: Tokenizer, training: TrainingConfig, seed: int | None
-) -> Feed:
+def end_of(tokenizer: Tokenizer, training: TrainingConfig) -> int:
+    """What ends a sentence, for feeds that cannot do without."""
     if tokenizer.end is None:
         raise ValueError(
             f"training.feed ({training.feed!r}) needs a token with the role 'end'; "
             "text.roles or text.specials declares one"
         )
-    if training.feed == "packed":
-        ended = [[tokenizer.end, *line, tokenizer.end] for line in lines]
-        return Packed(ended, training.batch, training.length, seed or 0)
-    return Sentences(lines, tokenizer.end, training.tokens, seed)
+    return tokenizer.end
+
+
+def enclosed(text: Iterable[str], tokenizer: Tokenizer, training: TrainingConfig) -> list[Sentence]:
+    """Sentences between two ends: the first is what their first word is predicted from."""
+    end = end_of(tokenizer, training)
+    return [[end, *sentence, end] for sentence in sentences(text, tokenizer)]
 
 
 def sentences(text: Iterable[str], tokenizer: Tokenizer) -> list[Sentence]:
     return [encoded.ids for encoded in tokenizer.encode_all(text)]
 
 
-def stream(text: Iterable[str], tokenizer: Tokenizer) -> Tensor:
+def stream(text: Iterable[str], tokenizer: Tokenizer, unit: str) -> Tensor:
     """All words in a row, every line ended by </s>, which also stands before the first; without
-    </s>, the text as it is."""
+    </s>, the text as it stands."""
     end = tokenizer.end
+    if end is None and unit == "line":
+        raise ValueError(
+            "data.unit ('line') needs a token with the role 'end' (text.roles or text.specials "
+            "declares one), or one line would run into the next; data.unit = 'character' reads the "
+            "text as it stands, with its line ends"
+        )
     ids = array("i", [] if end is None else [end])
     for encoded in tokenizer.encode_all(text):
         ids.extend(encoded.ids)

@@ -24,7 +24,7 @@ from regard.checkpoints.folders import (
 from regard.data.feeds import Columns, Feed
 from regard.models.ngram import Ngram
 from regard.training.board import on_board
-from regard.training.evaluation import figures, scored
+from regard.training.evaluation import score_ngram, seconds
 from regard.training.files import toml
 from regard.training.loop import Tell, Training
 from regard.training.memory import keep_freed_memory
@@ -59,6 +59,7 @@ def train(
     try:
         check_place(folder, recipe, resume)
         work = prepare(recipe, Path())
+        check_validation(work)
         placement.wait()
         if placement.first and not resume:
             folder.mkdir(parents=True, exist_ok=True)
@@ -125,6 +126,20 @@ def resume_command(folder: Path) -> str:
     return shlex.join(map(str, words))
 
 
+def check_validation(work: Work) -> None:
+    """Refuse settings that wait for validation losses where there will be none."""
+    training, kind = work.recipe.training, work.recipe.task.kind
+    schedule = training.schedule.kind
+    waiting = f"training.patience ({training.patience})" if training.patience else ""
+    if schedule == "plateau":
+        waiting = f"training.schedule.kind ({schedule!r})"
+    if waiting and work.valid is None:
+        ways = "data.valid" if kind == "translation" else "data.valid or data.valid_share"
+        raise ValueError(
+            f"{waiting} waits for the validation loss, but there is no validation data: set {ways}"
+        )
+
+
 def learn(
     work: Work,
     folder: Path,
@@ -138,17 +153,16 @@ def learn(
     if placement.first:
         work.tokenizer.save(folder / "tokenizer.json")
 
-    def evaluate() -> dict[str, float]:
+    def probe_now(step: int) -> None:
         if probe is not None and placement.first:
-            probe(work, folder / "probes", training.progress.step)
-        if work.valid is None:
-            return {"loss": training.progress.loss / max(training.progress.tokens, 1)}
-        return scored(training.objective, work.valid, training.carries)
+            probe(work, folder / "probes", step)
 
     quiet: Tell = tell if placement.first else lambda event, values: None
     if recipe.training.tensorboard and placement.first:
         quiet = on_board(folder, quiet)
-    training = Training(work.model, work.train, recipe.training, folder, placement, evaluate, quiet)
+    training = Training(
+        work.model, work.train, work.valid, recipe.training, folder, placement, probe_now, quiet
+    )
     sweep(folder)
     held = newest_checkpoint(folder / "checkpoints") if resume else None
     if held is not None:
@@ -190,10 +204,12 @@ def count(work: Work, folder: Path, tell: Tell) -> None:
     record = Record(folder / "record.jsonl")
     work.tokenizer.save(folder / "tokenizer.json")
     work.model.fit(words_of(work.train), work.tokenizer.end)
-    values: dict[str, Any] = {} if work.valid is None else counted(work.model, work.valid)
-    values["seconds"] = round(time.monotonic() - started, 2)
-    record.write("valid", step=1, epoch=1, **values)
-    tell("valid", {"step": 1, "epoch": 1, "total": 1, **values})
+    if work.valid is not None:
+        values = score_ngram(work.model, words_of(work.valid))
+        values["seconds"] = seconds(started)
+        record.write("valid", step=1, epoch=1, **values)
+        tell("valid", {"step": 1, "epoch": 1, "total": 1, **values})
+    record.write("end", step=1, seconds=seconds(started))
     arrays = work.model.tensors()
     close_folder(folder, {name: torch.from_numpy(array) for name, array in arrays.items()})
 
@@ -203,12 +219,6 @@ def words_of(feed: Feed) -> NDArray[np.int64]:
     if not isinstance(feed, Columns):
         raise ValueError("an n-gram model reads its text in order: training.feed must be 'columns'")
     return feed.words().long().numpy()
-
-
-def counted(model: Ngram, feed: Feed) -> dict[str, float]:
-    words = words_of(feed)
-    loss = -float(model.log_probabilities(words).mean())
-    return {**figures(loss), "tokens": len(words)}
 
 
 def close_folder(folder: Path, weights: dict[str, Any]) -> None:

@@ -3,7 +3,16 @@
 import pytest
 import torch
 
-from regard.data.feeds import Bucketed, Columns, Packed, Sentences, Translations, Windows, drawn
+from regard.data.feeds import (
+    Bucketed,
+    Columns,
+    Packed,
+    PackedInOrder,
+    Sentences,
+    Translations,
+    Windows,
+    drawn,
+)
 
 
 def test_columns_predict_every_word_but_the_first_exactly_once():
@@ -86,6 +95,34 @@ def test_packed_words_are_never_predicted_from_another_sentence():
     for index in range(feed.batches(0)):
         batch = feed.batch(0, index)
         assert torch.equal(batch.targets[batch.mask], batch.inputs[batch.mask] + 1)
+
+
+def test_packed_in_order_every_target_comes_once_and_from_its_own_sentence():
+    sentences = [[10, 11, 12], [20, 21], [30, 31, 32, 33, 34, 35, 36, 37], [40], [50, 51]]
+    feed = PackedInOrder(sentences, batch=2, length=3)
+    batches = [feed.batch(0, index) for index in range(feed.batches(0))]
+    said = [word for batch in batches for word in batch.targets[batch.mask].tolist()]
+    assert said == [11, 12, 21, 31, 32, 33, 34, 35, 36, 37, 51]
+    for batch in batches:
+        assert torch.equal(batch.targets[batch.mask], batch.inputs[batch.mask] + 1)
+        # Words see each other within a document only: one of a piece of one sentence.
+        for row, owners, real in zip(batch.inputs, batch.documents, batch.mask, strict=True):
+            for owner in owners[real].unique():
+                assert len((row[owners == owner] // 10).unique()) == 1
+            assert not set(owners[real].tolist()) & set(owners[~real].tolist())
+
+
+def test_packed_in_order_a_row_holds_what_fits_whole():
+    feed = PackedInOrder([[1, 2, 3], [4, 5], [6, 7, 8, 9, 1, 2]], batch=9, length=4)
+    batch = feed.batch(0, 0)
+    assert batch.inputs.tolist() == [[1, 2, 4, 0], [6, 7, 8, 9], [1, 0, 0, 0]]
+    assert batch.targets.tolist() == [[2, 3, 5, 0], [7, 8, 9, 1], [2, 0, 0, 0]]
+    assert batch.documents.tolist() == [[0, 0, 1, -1], [0, 0, 0, 0], [0, -1, -1, -1]]
+
+
+def test_packed_in_order_refuses_a_text_without_words():
+    with pytest.raises(ValueError, match="nothing to predict"):
+        PackedInOrder([[1], []], batch=2, length=3)
 
 
 @pytest.mark.parametrize("stream", [torch.zeros(0), torch.zeros(1)])

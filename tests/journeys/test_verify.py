@@ -57,7 +57,7 @@ def test_a_forgotten_random_state_is_found_out(recipe, tmp_path, monkeypatch):
 
 def test_a_forgotten_optimizer_is_found_out(recipe, tmp_path, monkeypatch):
     folder = short(recipe, "transformer", tmp_path)
-    monkeypatch.setattr(loop, "remember", lambda optimizer, names, memory: None)
+    monkeypatch.setattr(loop, "load_optimizer_tensors", lambda optimizer, names, tensors: None)
     code, output = verified(folder)
     assert code == 1
     assert f"{RESUMED} FAILS" in output

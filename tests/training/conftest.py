@@ -66,10 +66,10 @@ def written(tmp_path):
     (tmp_path / "train.txt").write_text("\n".join(lines[:50]) + "\n")
     (tmp_path / "valid.txt").write_text("\n".join(lines[50:]) + "\n")
 
-    def write(model: str, extra: str = ""):
+    def write(model: str, extra: str = "", valid: bool = True):
         path = tmp_path / f"{model}.toml"
-        head = 'seed = 1\n[task]\nkind = "language-model"\n[data]\n'
-        head += 'train = "train.txt"\nvalid = "valid.txt"\n'
+        head = 'seed = 1\n[task]\nkind = "language-model"\n[data]\ntrain = "train.txt"\n'
+        head += 'valid = "valid.txt"\n' if valid else ""
         path.write_text(head + MODELS[model] + extra)
         return path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from regard.data.feeds import Columns
+from regard.data.feeds import Columns, Sentences
 from regard.models import AttentiveConfig, AttentiveLM, RecurrentConfig, RecurrentLM
 from regard.training.reach import looks_back, share_of_last
 
@@ -44,6 +44,24 @@ def test_the_current_word_is_one_of_the_five():
 
 def test_where_only_five_can_be_seen_there_is_nothing_to_say():
     assert share_of_last(even_model(5), feed()) == 0.0
+
+
+def test_what_fills_up_a_row_is_not_asked_where_it_looks():
+    model = even_model(10)
+    model.attention.changes.append(
+        lambda weights, visible: torch.stack(
+            [farthest(weights, visible)[0], nearest(weights, visible)[1]]
+        )
+    )
+    # The words of the long row look at the nearest; behind the short row there are no words.
+    sentences = Sentences([[2] * 3, [1] * 12], end=0, tokens=64)
+    assert share_of_last(model, sentences) == pytest.approx(1.0)
+
+
+def test_sentences_of_different_number_are_looked_at_batch_by_batch():
+    sentences = Sentences([[1] * 12, [2] * 3, [3] * 2], end=0, tokens=13)
+    shares = [5 / seen for seen in (6, 7, 8, 9, 10, 10, 10)]
+    assert share_of_last(even_model(10), sentences) == pytest.approx(sum(shares) / 7)
 
 
 def test_weight_moved_to_the_nearest_word_is_all_of_it():

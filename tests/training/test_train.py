@@ -62,6 +62,37 @@ def test_a_run_that_broke_off_ends_like_one_that_did_not(
     same_run(tmp_path / "whole", tmp_path / "broken")
 
 
+@pytest.mark.parametrize("stopped", [3, 4, 5, 7, 8])
+def test_epochs_that_end_within_a_step_are_evaluated_alike_after_a_break(
+    stopped, written, tmp_path, monkeypatch
+):
+    # Seven batches an epoch, three a step.
+    (tmp_path / "train.txt").write_text("a b c d e f g h i j " * 3 + "\n")
+    path = written("lstm")
+    head, _, _ = path.read_text().partition("[training]")
+    training = (
+        'feed = "columns"\nbatch = 1\nlength = 5\nepochs = 4\naccumulate = 3\nsave_every = 1\n'
+    )
+    path.write_text(f"{head}[training]\n{training}")
+    train(str(path), tmp_path / "whole")
+    steps = [line["step"] for line in record_of(tmp_path / "whole") if line["event"] == "valid"]
+    assert steps == [3, 5, 7, 10]  # behind 7, 14, 21 and 28 batches
+    step = Training.step
+
+    def breaking(self):
+        if self.progress.step == stopped and not resumed:
+            raise BrokenOffError
+        step(self)
+
+    resumed = False
+    monkeypatch.setattr(Training, "step", breaking)
+    with pytest.raises(BrokenOffError):
+        train(str(path), tmp_path / "broken")
+    resumed = True
+    train(str(path), tmp_path / "broken", resume=True)
+    same_run(tmp_path / "whole", tmp_path / "broken")
+
+
 @pytest.mark.parametrize("model", ["lstm", "transformer"])
 def test_a_finished_run_is_whole_and_can_be_used(model, written, tmp_path):
     folder, ended = train(str(written(model)), tmp_path / "run")
@@ -70,7 +101,7 @@ def test_a_finished_run_is_whole_and_can_be_used(model, written, tmp_path):
     run = load(folder)
     answer = run.generate(["the cat"], method="sample", longest=5, seed=1)[0]
     assert answer.text.startswith("the cat")
-    values = run.judge()
+    values = run.evaluate_files()
     assert values["perplexity"] == pytest.approx(math.exp(values["loss"]))
 
 
