@@ -3,8 +3,7 @@ import operator
 import numpy as np
 import pytest
 import torch
-from hypothesis import given as cases
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 from numpy.testing import assert_array_equal
 
@@ -99,7 +98,7 @@ def test_an_array_may_be_the_left_matrix(agree, random):
 
 
 @settings(max_examples=60, deadline=None)
-@cases(mutually_broadcastable_shapes(num_shapes=2, max_dims=4, min_side=0, max_side=3))
+@given(mutually_broadcastable_shapes(num_shapes=2, max_dims=4, min_side=0, max_side=3))
 def test_every_pair_of_shapes_that_broadcasts_agrees_with_torch(agree, random, shapes):
     left, right = shapes.input_shapes
     for operate in OPERATORS:
@@ -107,7 +106,7 @@ def test_every_pair_of_shapes_that_broadcasts_agrees_with_torch(agree, random, s
 
 
 @settings(max_examples=60, deadline=None)
-@cases(mutually_broadcastable_shapes(signature=np.matmul.signature, max_dims=3, max_side=3))
+@given(mutually_broadcastable_shapes(signature=np.matmul.signature, max_dims=3, max_side=3))
 def test_every_pair_of_shapes_that_multiplies_as_matrices_agrees_with_torch(agree, random, shapes):
     left, right = shapes.input_shapes
     agree(operator.matmul, operator.matmul, random(*left), random(*right))

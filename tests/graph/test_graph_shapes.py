@@ -3,7 +3,7 @@ import pytest
 import torch
 from numpy.testing import assert_array_equal
 
-from regard.graph import Graph, concatenate, given, parameter, stack
+from regard.graph import Graph, concatenate, data, parameter, stack
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (15,), (5, -1, 1), (-1,)])
@@ -111,7 +111,7 @@ def test_joining_nothing_is_refused():
 
 
 def test_a_node_is_no_index():
-    x, ids = parameter("x", np.zeros((5, 3))), given("ids", [1, 2], dtype=int)
+    x, ids = parameter("x", np.zeros((5, 3))), data("ids", [1, 2], dtype=int)
     with pytest.raises(
         ValueError, match=r"an index of x must be made of .*embedding\(table, ids\)"
     ):

@@ -106,7 +106,7 @@ def test_each_recurrent_part_of_a_model_can_be_asked():
         assert gradient_flow(model, inputs, torch.sum, path=path).shape == (11,)
     lower = gradient_flow(model, inputs, torch.sum, path="encoder", layer=0)
     assert not torch.equal(lower, gradient_flow(model, inputs, torch.sum, path="encoder", layer=1))
-    message = r"path \(None\) must name a recurrent part of the model: 'encoder', 'cell'"
+    message = r"path \(None\) must name a recurrent module of the model: 'encoder', 'cell'"
     with pytest.raises(ValueError, match=message):
         gradient_flow(model, inputs, torch.sum)
 

@@ -7,7 +7,6 @@ import torch
 
 from regard.attention import Look
 from regard.lectures import NAMES, TITLES, play
-from regard.lectures.catalog import LESSONS
 from regard.looking import Curves
 
 IN_ORDER = (
@@ -27,23 +26,35 @@ WITH_A_SLIP = {
 
 def test_there_are_sixteen_lectures_in_their_order():
     assert " ".join(NAMES) == IN_ORDER
-    assert tuple(TITLES) == tuple(LESSONS) == NAMES
+    assert tuple(TITLES) == NAMES
 
 
 def test_every_title_is_one_line():
     assert all(title and "\n" not in title and len(title) < 72 for title in TITLES.values())
 
 
-def test_the_list_of_lectures_does_not_wait_for_torch():
-    script = "import sys; from regard.lectures import TITLES; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+def test_the_list_of_lectures_imports_neither_torch_nor_any_lecture():
+    script = (
+        "import sys; from regard.lectures import TITLES\n"
+        "print(*(m for m in sys.modules if m == 'torch' or m.startswith('regard.lectures.')))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8")
+    assert run.stdout.split() == ["regard.lectures.catalog", "regard.lectures.lesson"]
 
 
 def test_an_unknown_lecture_is_refused_with_the_nearest_name():
-    with pytest.raises(ValueError, match=r"no lecture is named 'abba'; the nearest is 'aaba'"):
+    with pytest.raises(ValueError, match=r"no lecture is named 'abba'; did you mean 'aaba'\?"):
         play("abba")
-    with pytest.raises(ValueError, match=r"'layernorm'; the nearest is 'layer-norm'"):
+    with pytest.raises(ValueError, match=r"'layernorm'; did you mean 'layer-norm'\?"):
         play("layernorm")
+    with pytest.raises(ValueError, match=r"'\?'; there are: aaba, any-b, .*, order"):
+        play("?")
+
+
+@pytest.mark.parametrize("module", ["catalog", "any_b", "translator", "..looking"])
+def test_only_names_of_the_catalog_are_played(module):
+    with pytest.raises(ValueError, match="no lecture is named"):
+        play(module)
 
 
 def test_an_unknown_option_is_refused_with_those_there_are():
