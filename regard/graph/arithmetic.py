@@ -144,8 +144,5 @@ class MatMul(Operation):
         if a.ndim == 1:
             gradient = gradient[..., None, :]  # (…, row, column)
         a_bar, b_bar = gradient @ columns.swapaxes(-1, -2), rows.swapaxes(-1, -2) @ gradient
-        # The helping axis of a vector goes before the leading ones are summed.
-        return (
-            a_bar[..., 0, :] if a.ndim == 1 else a_bar,
-            b_bar[..., 0] if b.ndim == 1 else b_bar,
-        )
+        # A row's helping axis leads and is summed with the others; a column's is the last.
+        return a_bar, b_bar[..., 0] if b.ndim == 1 else b_bar

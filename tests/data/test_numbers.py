@@ -36,11 +36,11 @@ def corrected(name: str, language: str) -> str:
 def test_names_agree_with_num2words(language: str):
     num2words = pytest.importorskip("num2words").num2words
     chance = random.Random(3)
-    large = [chance.randrange(10 ** chance.randint(5, 9)) for _ in range(3_000)]
+    large = [chance.randrange(10 ** chance.randint(4, 9)) for _ in range(1_000)]
     # Groups of 0, 1 and round numbers are where the rules are, and chance seldom goes there.
     rare = [0, 1, 11, 21, 71, 80, 81, 91, 100, 101, 121, 180, 181, 200, 500, 999]
     large += [m * 1_000_000 + t * 1000 + n for m in rare for t in rare for n in (0, 1, 80, 200)]
-    for number in [*range(10_000), *large]:
+    for number in [*range(2_000), *large]:
         expected = corrected(num2words(number, lang=language), language)
         assert join_name(morphemes(number, language), language) == expected
 

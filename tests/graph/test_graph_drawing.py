@@ -121,7 +121,7 @@ def test_more_boxes_than_anybody_can_read_are_refused():
         Graph(y).svg()
 
 
-@pytest.mark.parametrize("name", ["m" * 30, "WORDS @ HOME", "iiii", "ŷ"])
+@pytest.mark.parametrize("name", ["m" * 30, "ŷ"])
 def test_name_and_operation_stand_beside_each_other_in_the_box(name):
     svg = ElementTree.fromstring(Graph(parameter(name, 1.0)).svg())
     box = svg.findall(f"{SVG}g")[0].find(f"{SVG}g")

@@ -6,12 +6,12 @@ from numpy.testing import assert_array_equal
 from regard.graph import Graph, concatenate, data, parameter, stack
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (15,), (5, -1, 1), (-1,)])
+@pytest.mark.parametrize("shape", [(15,), (5, -1, 1)])
 def test_reshaping_agrees_with_torch(agree, random, shape):
     agree(lambda x: x.reshape(*shape), lambda x: x.reshape(shape), random(5, 3))
 
 
-@pytest.mark.parametrize("axes", [(2, 0, 1), (1, 2, 0), (0, 2, 1), (-1, 0, -2)])
+@pytest.mark.parametrize("axes", [(1, 2, 0), (-1, 0, -2)])
 def test_transposing_agrees_with_torch(agree, random, axes):
     agree(lambda x: x.transpose(*axes), lambda x: x.permute(axes), random(5, 3, 7))
 
@@ -35,7 +35,7 @@ def test_joining_agrees_with_torch(agree, random, axis):
     )
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("axis", [0, -1])
 def test_stacking_agrees_with_torch(agree, random, axis):
     agree(
         lambda *parts: stack(parts, axis=axis),
@@ -52,12 +52,8 @@ def test_single_numbers_stack_to_a_vector(agree, random):
 @pytest.mark.parametrize(
     "index",
     [
-        0,
-        -1,
-        (1, 2),
-        slice(1, 4),
+        (1, -2),
         slice(None, None, 2),
-        (slice(None), 0),
         (..., 0),
         (None, slice(1, 3)),
         [0, 2, 2],

@@ -48,8 +48,8 @@ def test_the_flow_through_tanh_is_the_product_of_its_jacobians(double):
     assert_close(gradient_flow(model, inputs, last), torch.stack(expected), atol=1e-12, rtol=1e-12)
 
 
-@pytest.mark.parametrize("radius", [0.5, 1.0, 2.0])
-def test_the_gradient_vanishes_stays_or_explodes_with_the_spectral_radius(radius):
+@pytest.mark.parametrize("radius", [0.5, 2.0])
+def test_the_gradient_vanishes_or_explodes_with_the_spectral_radius(radius):
     swap = torch.eye(3)[[1, 2, 0]]  # a permutation: it turns vectors and keeps their length
     flow = gradient_flow(linear(radius * swap), torch.rand(1, 31, 3), last)
     steps = torch.arange(30, -1, -1)

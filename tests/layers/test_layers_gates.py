@@ -132,7 +132,7 @@ def test_a_model_without_recurrence_shows_nothing():
     assert seen == {}
 
 
-@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_word_by_word_leaves_the_same_gates_as_all_at_once(kind):
     model = Recurrent(kind, 5, 7, layers=2)
     inputs = torch.randn(3, 11, 5)
