@@ -89,42 +89,42 @@ class DateExample(Example):
 
     @property
     def source_text(self) -> str:
-        return written(self.source)
+        return join_tokens(self.source)
 
     @property
     def target_text(self) -> str:
-        return written(self.target)
+        return join_tokens(self.target)
 
 
 class Piece(NamedTuple):
-    """A token and what it tells: a part of the date and, of a number, the place of its digit."""
+    """A token, the part of the date it belongs to and, of a number, the place of its digit."""
 
     token: str
     part: str | None = None  # year, month or day
-    place: int | None = None  # 0 is the last digit; None where the token tells the whole part
+    place: int | None = None  # 0 is the last digit; None where the token is the whole part
 
 
-def written(tokens: Sequence[str]) -> str:
-    """Tokens put together, `_` as the blank it stands for."""
+def join_tokens(tokens: Sequence[str]) -> str:
+    """Write tokens as one text, `_` as the blank it stands for."""
     return "".join(tokens).replace(BLANK, " ")
 
 
 def date_example(day: date, language: str, spelling: str) -> DateExample:
     """One date in one of the SPELLINGS of a language, with its gold alignment.
 
-    A digit comes from the same digit, or else from whatever tells its part of the date: both digits
-    of 03 from March, and from 3.
+    A digit is linked to the same digit, or else to all of its part of the date: both digits of 03
+    to March, and to 3.
     """
     source = list(_pieces(spelling, day, language))
     target = [*_number("year", f"{day:%Y}"), Piece("-")]
     target += [*_number("month", f"{day:%m}"), Piece("-"), *_number("day", f"{day:%d}")]
     links = []
     for j, piece in enumerate(target):
-        told = [(i, s) for i, s in enumerate(source) if piece.part and s.part == piece.part]
-        same = [i for i, s in told if s.place == piece.place]
-        links += [(i, j) for i in same or [i for i, _ in told]]
-    said, answer = (tuple(piece.token for piece in pieces) for pieces in (source, target))
-    return DateExample(said, answer, tuple(sorted(links)), day, language)
+        part = [(i, s) for i, s in enumerate(source) if piece.part and s.part == piece.part]
+        same_place = [i for i, s in part if s.place == piece.place]
+        links += [(i, j) for i in same_place or [i for i, _ in part]]
+    source_tokens, target_tokens = (tuple(piece.token for piece in p) for p in (source, target))
+    return DateExample(source_tokens, target_tokens, tuple(sorted(links)), day, language)
 
 
 def date_examples(
@@ -135,7 +135,7 @@ def date_examples(
     first_year: int = 1900,
     last_year: int = 2099,
 ) -> Examples[date, DateExample]:
-    """Any day of these years, in any spelling of these languages that says which day it is."""
+    """Dates of these years in spellings of these languages → ISO 8601, ambiguous ones left out."""
     for language in languages:
         if language not in LANGUAGES:
             raise ValueError(f"languages holds {language!r}, must be some of {LANGUAGES}")
@@ -146,20 +146,20 @@ def date_examples(
     first = date(first_year, 1, 1)
     days = (date(last_year, 12, 31) - first).days
 
-    def draw(chance: Random) -> Iterator[date]:
+    def draw(rng: Random) -> Iterator[date]:
         while True:
-            yield first + timedelta(days=chance.randint(0, days))
+            yield first + timedelta(days=rng.randint(0, days))
 
-    def make(day: date, chance: Random) -> DateExample:
-        language = chance.choice(languages)
-        fitting = [spelling for spelling in SPELLINGS[language] if unambiguous(spelling, day)]
-        return date_example(day, language, chance.choice(fitting))
+    def make(day: date, rng: Random) -> DateExample:
+        language = rng.choice(languages)
+        fitting = [spelling for spelling in SPELLINGS[language] if is_unambiguous(spelling, day)]
+        return date_example(day, language, rng.choice(fitting))
 
     return Examples(draw, make, seed, split)
 
 
-def unambiguous(spelling: str, day: date) -> bool:
-    """Whether nobody can take the day for the month.
+def is_unambiguous(spelling: str, day: date) -> bool:
+    """Whether the day cannot be taken for the month.
 
     With slashes, Americans write the month first and others the day: only a day above 12, or one
     that is the number of its month, tells them apart. Dots have the day first everywhere.

@@ -37,27 +37,30 @@ class NumberExample(Example):
 
     @property
     def source_text(self) -> str:
-        return written(self.source, "en")
+        return join_name(self.source, "en")
 
     @property
     def target_text(self) -> str:
-        return written(self.target, self.language)
+        return join_name(self.target, self.language)
 
 
 def morphemes(number: int, language: str) -> tuple[str, ...]:
-    """21, "de" → ein, und, zwanzig"""
-    return _texts(_name(number, language))
+    """The name of a number as morphemes: 21, "de" → ein, und, zwanzig."""
+    return _texts(_spell(number, language))
 
 
-def written(tokens: Sequence[str], language: str) -> str:
-    """ein, und, zwanzig → einundzwanzig; any tokens, so that a model's wrong answer shows too."""
-    joint = _language(language).joint
-    joined = (joint(left, right) + right for left, right in pairwise(tokens))
-    return "".join([*tokens[:1], *joined])
+def join_name(tokens: Sequence[str], language: str) -> str:
+    """Write morphemes as one name: ein, und, zwanzig → einundzwanzig.
+
+    Any tokens will do, so that a model's wrong answer can be shown too.
+    """
+    separator = _language(language).separator
+    rest = (separator(left, right) + right for left, right in pairwise(tokens))
+    return "".join([*tokens[:1], *rest])
 
 
 def split_name(text: str, language: str) -> tuple[str, ...]:
-    """einundzwanzig → ein, und, zwanzig: the written name of a number taken apart again."""
+    """Split a written name into morphemes: einundzwanzig → ein, und, zwanzig."""
     rest = _pattern(language).sub(" ", text).replace(",", " ").replace("-", " ").split()
     if rest:
         raise ValueError(f"text ({text!r}) holds {rest[0]!r}, which is in no name of a number")
@@ -66,7 +69,7 @@ def split_name(text: str, language: str) -> tuple[str, ...]:
 
 def number_example(number: int, language: str) -> NumberExample:
     """One number, English → language, with its gold alignment."""
-    source, target = _name(number, "en"), _name(number, language)
+    source, target = _spell(number, "en"), _spell(number, language)
     links = tuple(
         (i, j)
         for i, ours in enumerate(source)
@@ -79,19 +82,22 @@ def number_example(number: int, language: str) -> NumberExample:
 def number_examples(
     language: str, seed: int, split: str, *, digits: int = DIGITS
 ) -> Examples[int, NumberExample]:
-    """Numbers of up to so many digits, every length alike, so that short ones are not rare."""
+    """Names of numbers of up to `digits` digits, English → language.
+
+    Every length is equally likely, so that short numbers are not rare.
+    """
     _language(language)
     if not 1 <= digits <= DIGITS:
         raise ValueError(f"digits ({digits}) must be 1 to {DIGITS}")
 
-    def draw(chance: Random) -> Iterator[int]:
+    def draw(rng: Random) -> Iterator[int]:
         # The length is drawn once: one in five of the numbers below ten belongs to valid, of others
         # one in twenty, so that a length drawn anew with each number would mostly come out as 1.
-        length = chance.randint(1, digits)
+        length = rng.randint(1, digits)
         while True:
-            yield chance.randrange(10 ** (length - 1) if length > 1 else 0, 10**length)
+            yield rng.randrange(10 ** (length - 1) if length > 1 else 0, 10**length)
 
-    def make(number: int, _chance: Random) -> NumberExample:
+    def make(number: int, _rng: Random) -> NumberExample:
         return number_example(number, language)
 
     return Examples(draw, make, seed, split)
@@ -103,11 +109,11 @@ def _language(language: str) -> Language:
     return LANGUAGES[language]
 
 
-def _name(number: int, language: str) -> list[Morpheme]:
-    spoken = _language(language)
+def _spell(number: int, language: str) -> list[Morpheme]:
+    spelling = _language(language)
     if not 0 <= number <= LARGEST:
         raise ValueError(f"number ({number}) must be 0 to {LARGEST:,}")
-    return spoken.name(number)
+    return spelling.spell(number)
 
 
 def _texts(name: list[Morpheme]) -> tuple[str, ...]:
@@ -117,9 +123,9 @@ def _texts(name: list[Morpheme]) -> tuple[str, ...]:
 @cache
 def _pattern(language: str) -> re.Pattern[str]:
     """Any morpheme of the language, the longest that fits: dreizehn before drei."""
-    said = {
+    known = {
         text
         for value in (*range(1000), *range(1000, 1_000_000, 1000), 1_000_000, 2_000_000)
         for text in morphemes(value, language)
     }
-    return re.compile("|".join(sorted(said, key=len, reverse=True)))
+    return re.compile("|".join(sorted(known, key=len, reverse=True)))

@@ -16,7 +16,7 @@ from .functions import (
     where,
 )
 from .graph import Graph
-from .node import Node, apply, constant, given, parameter
+from .node import Node, apply, constant, data, parameter
 from .operation import Operation
 
 __all__ = [
@@ -27,9 +27,9 @@ __all__ = [
     "concatenate",
     "constant",
     "cross_entropy",
+    "data",
     "embedding",
     "exp",
-    "given",
     "log",
     "log_softmax",
     "parameter",

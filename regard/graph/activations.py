@@ -7,7 +7,6 @@ import numpy as np
 from .operation import Array, Operation
 
 
-@dataclass(frozen=True, eq=False)
 class Exp(Operation):
     """y = eˣ,  x̄ = ȳ y"""
 
@@ -20,7 +19,6 @@ class Exp(Operation):
         return (gradient * y,)
 
 
-@dataclass(frozen=True, eq=False)
 class Log(Operation):
     """y = ln x,  x̄ = ȳ / x"""
 
@@ -33,7 +31,6 @@ class Log(Operation):
         return (gradient / x,)
 
 
-@dataclass(frozen=True, eq=False)
 class Sqrt(Operation):
     """y = √x,  x̄ = ȳ / 2y"""
 
@@ -46,7 +43,6 @@ class Sqrt(Operation):
         return (gradient / (2.0 * y),)
 
 
-@dataclass(frozen=True, eq=False)
 class Tanh(Operation):
     """y = tanh x,  x̄ = ȳ (1 − y²)"""
 
@@ -59,7 +55,6 @@ class Tanh(Operation):
         return (gradient * (1.0 - y * y),)
 
 
-@dataclass(frozen=True, eq=False)
 class Sigmoid(Operation):
     """y = 1 / (1 + e⁻ˣ),  x̄ = ȳ y (1 − y)"""
 
@@ -73,7 +68,6 @@ class Sigmoid(Operation):
         return (gradient * y * (1.0 - y),)
 
 
-@dataclass(frozen=True, eq=False)
 class Relu(Operation):
     """y = max(x, 0),  x̄ = ȳ where x > 0, else 0"""
 

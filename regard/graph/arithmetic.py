@@ -6,17 +6,20 @@ import numpy as np
 
 from .operation import Array, Operation
 
-BROADCAST = "shapes must broadcast: axes counted from the last are equal, or one of them is 1"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-@dataclass(frozen=True, eq=False)
-class Add(Operation):
+class Elementwise(Operation):
+    """An operation of two inputs, number by number; size-1 axes broadcast."""
+
+    needs = "shapes must broadcast: axes counted from the last are equal, or one of them is 1"
+
+
+class Add(Elementwise):
     """y = a + b,  ā = ȳ,  b̄ = ȳ"""
 
     name = "add"
     notation = "{} + {}"
-    needs = BROADCAST
 
     def forward(self, a: Array, b: Array) -> Array:
         return a + b
@@ -25,13 +28,11 @@ class Add(Operation):
         return gradient, gradient
 
 
-@dataclass(frozen=True, eq=False)
-class Subtract(Operation):
+class Subtract(Elementwise):
     """y = a − b,  ā = ȳ,  b̄ = −ȳ"""
 
     name = "subtract"
     notation = "{} - {}"
-    needs = BROADCAST
 
     def forward(self, a: Array, b: Array) -> Array:
         return a - b
@@ -40,13 +41,11 @@ class Subtract(Operation):
         return gradient, -gradient
 
 
-@dataclass(frozen=True, eq=False)
-class Multiply(Operation):
+class Multiply(Elementwise):
     """y = a b,  ā = ȳ b,  b̄ = ȳ a"""
 
     name = "multiply"
     notation = "{} * {}"
-    needs = BROADCAST
 
     def forward(self, a: Array, b: Array) -> Array:
         return a * b
@@ -55,13 +54,11 @@ class Multiply(Operation):
         return gradient * b, gradient * a
 
 
-@dataclass(frozen=True, eq=False)
-class Divide(Operation):
+class Divide(Elementwise):
     """y = a / b,  ā = ȳ / b,  b̄ = −ȳ y / b"""
 
     name = "divide"
     notation = "{} / {}"
-    needs = BROADCAST
 
     def forward(self, a: Array, b: Array) -> Array:
         return a / b
@@ -70,7 +67,6 @@ class Divide(Operation):
         return gradient / b, -gradient * y / b
 
 
-@dataclass(frozen=True, eq=False)
 class Negate(Operation):
     """y = −a,  ā = −ȳ"""
 
@@ -109,13 +105,11 @@ class Power(Operation):
         return (gradient * self.exponent * np.power(a, self.exponent - 1),)
 
 
-@dataclass(frozen=True, eq=False)
-class GeneralPower(Operation):
+class GeneralPower(Elementwise):
     """y = aᵇ,  ā = ȳ b aᵇ⁻¹,  b̄ = ȳ y ln a"""
 
     name = "power"
     notation = "{} ** {}"
-    needs = BROADCAST
 
     def forward(self, a: Array, b: Array) -> Array:
         return np.power(a, b)
@@ -126,7 +120,6 @@ class GeneralPower(Operation):
         return gradient * b * slope, gradient * y * np.log(np.where(a == 0, 1.0, a))
 
 
-@dataclass(frozen=True, eq=False)
 class MatMul(Operation):
     """Y = A B,  Ā = Ȳ Bᵀ,  B̄ = Aᵀ Ȳ
 
@@ -151,8 +144,5 @@ class MatMul(Operation):
         if a.ndim == 1:
             gradient = gradient[..., None, :]  # (…, row, column)
         a_bar, b_bar = gradient @ columns.swapaxes(-1, -2), rows.swapaxes(-1, -2) @ gradient
-        # The helping axis of a vector goes before the leading ones are summed.
-        return (
-            a_bar[..., 0, :] if a.ndim == 1 else a_bar,
-            b_bar[..., 0] if b.ndim == 1 else b_bar,
-        )
+        # A row's helping axis leads and is summed with the others; a column's is the last.
+        return a_bar, b_bar[..., 0] if b.ndim == 1 else b_bar

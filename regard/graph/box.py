@@ -1,23 +1,24 @@
-"""The box of one node: what is written on it, how much room that takes, and its SVG."""
+"""The box of one node in a drawing: its texts, its size and its SVG."""
 
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from regard.text_width import text_width
+
 from .node import Node
 from .operation import Array, Leaf
-from .summary import summary
+from .summary import summarise
 
 DIGITS, MOST_NUMBERS = 3, 3
-LONGEST = 36  # letters of a name or an operation
+MAX_LETTERS = 36  # of a name or an operation
 LARGE, SMALL = 14.0, 12.0  # sizes of letters
 PADDING, LINE, SIGN = 12.0, 19.0, 15.0
 
 INK, QUIET = "#1f2937", "#667085"
 VALUE, GRADIENT = "#1d5fa8", "#b3430e"
 KINDS = {  # fill and border
-    "given": ("#e9f1fa", "#a3bfdf"),
+    "data": ("#e9f1fa", "#a3bfdf"),
     "parameter": ("#fdf3d8", "#dcbd68"),
     "constant": ("#f0f0ed", "#c9c9c3"),
     "computed": ("#ffffff", "#c2c9d3"),
@@ -26,6 +27,8 @@ KINDS = {  # fill and border
 
 @dataclass(frozen=True)
 class Box:
+    """Name, operation, value and gradient of a node as they are written, and their SVG."""
+
     name: str
     operation: str
     kind: str  # one of KINDS
@@ -35,17 +38,17 @@ class Box:
     @classmethod
     def of(cls, node: Node, name: str) -> "Box":
         return cls(
-            name=_cut(name),
-            operation=_cut(str(node.operation)),
+            name=_truncate(name),
+            operation=_truncate(str(node.operation)),
             kind=node.operation.name if isinstance(node.operation, Leaf) else "computed",
-            value=_typeset(node.value),
-            gradient=None if node.gradient is None else _typeset(node.gradient),
+            value=_format_value(node.value),
+            gradient=None if node.gradient is None else _format_value(node.gradient),
         )
 
     @property
     def width(self) -> float:
-        heading = 1.1 * measure(self.name, LARGE) + 20 + measure(self.operation, SMALL)
-        numbers = (SIGN + measure(line, SMALL) for line in (self.value, self.gradient or ""))
+        heading = 1.1 * text_width(self.name, LARGE) + 20 + text_width(self.operation, SMALL)
+        numbers = (SIGN + text_width(line, SMALL) for line in (self.value, self.gradient or ""))
         return max(heading, *numbers) + 2 * PADDING
 
     @property
@@ -81,25 +84,10 @@ def _numbers(sign: str, numbers: str, colour: str, y: float) -> str:
     )
 
 
-def measure(text: str, size: float) -> float:
-    """About how wide the text comes out: no font is at hand, so widths are those of a wide one."""
-    return size * sum(_em(letter) for letter in text)
+def _truncate(text: str) -> str:
+    return text if len(text) <= MAX_LETTERS else text[: MAX_LETTERS - 1] + "…"
 
 
-def _em(letter: str) -> float:
-    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
-        return 0.0
-    if letter == "…" or unicodedata.east_asian_width(letter) in "WF":
-        return 1.0
-    if letter in "ijlftr.,:;|!'[]() ":
-        return 0.38
-    return 0.86 if letter in "mwMW−=∂" else 0.7 if letter.isupper() else 0.64
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-def _typeset(value: Array) -> str:
+def _format_value(value: Array) -> str:
     """Numbers with a minus as wide as their digits, which a hyphen is not."""
-    return summary(value, DIGITS, MOST_NUMBERS).replace("-", "−")
+    return summarise(value, DIGITS, MOST_NUMBERS).replace("-", "−")

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from xml.sax.saxutils import escape, quoteattr
 
-from .box import GRADIENT, KINDS, QUIET, SMALL, VALUE, Box, measure
-from .layout import Spot, arrange, settle
+from regard.text_width import text_width
+
+from .box import GRADIENT, KINDS, QUIET, SMALL, VALUE, Box
+from .layout import Spot, arrange, fit_positions
 from .node import Node
 
-MOST_NODES = 1000  # more boxes than anybody can read
+MAX_NODES = 1000  # more boxes than anybody can read
 MARGIN = 28.0
 LEGEND_HEIGHT = 44.0
 ARROW = 7.0
@@ -23,10 +25,10 @@ FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif
 
 
 def draw(nodes: Sequence[Node], names: Mapping[Node, str], title: str) -> str:
-    """The nodes, each standing after what it reads, as an SVG document."""
-    if len(nodes) > MOST_NODES:
+    """Draw the nodes, each after the nodes it reads, as an SVG document."""
+    if len(nodes) > MAX_NODES:
         raise ValueError(
-            f"a drawing holds at most {MOST_NODES} nodes, this graph has {len(nodes)}: "
+            f"a drawing holds at most {MAX_NODES} nodes, this graph has {len(nodes)}: "
             "text() lists them all"
         )
     boxes = [Box.of(node, names[node]) for node in nodes]
@@ -37,7 +39,7 @@ def draw(nodes: Sequence[Node], names: Mapping[Node, str], title: str) -> str:
     legend_width = sum(width for _, width in legend)
     width = max(layout.width, legend_width) + 2 * MARGIN
     height = layout.height + LEGEND_HEIGHT + 2 * MARGIN
-    drawn = zip(boxes, layout.spots[: len(boxes)], strict=True)
+    placed = zip(boxes, layout.spots[: len(boxes)], strict=True)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label={quoteattr(title)} '
@@ -49,7 +51,9 @@ def draw(nodes: Sequence[Node], names: Mapping[Node, str], title: str) -> str:
             f'<path d="{" ".join(_curves(layout.spots))}" fill="none" stroke="{LINES}" '
             'stroke-width="1.4"/>',
             f'<path d="{" ".join(_arrowheads(layout.spots))}" fill="{LINES}"/>',
-            *chain.from_iterable(box.svg(spot.x - spot.width / 2, spot.top) for box, spot in drawn),
+            *chain.from_iterable(
+                box.svg(spot.x - spot.width / 2, spot.top) for box, spot in placed
+            ),
             "</g>",
             f'<g transform="translate({(width - legend_width) / 2:.1f} {height - MARGIN})" '
             f'font-size="{SMALL:g}" fill="{QUIET}">',
@@ -93,7 +97,7 @@ def _arrivals(spot: Spot) -> Iterator[tuple[Spot, float]]:
     wishes = [
         min(max(other.x, left + i * gap), right - (last - i) * gap) for i, other in enumerate(above)
     ]
-    yield from zip(above, settle(wishes, [gap] * last, [1.0] * len(above)), strict=True)
+    yield from zip(above, fit_positions(wishes, [gap] * last, [1.0] * len(above)), strict=True)
 
 
 def _legend(boxes: Sequence[Box]) -> Iterator[tuple[str, float]]:
@@ -104,11 +108,11 @@ def _legend(boxes: Sequence[Box]) -> Iterator[tuple[str, float]]:
             swatch = (
                 f'<rect y="-10" width="16" height="12" rx="3" fill="{fill}" stroke="{border}"/>'
             )
-            yield f'{swatch}<text x="22">{kind}</text>', 22 + measure(kind, SMALL) + 20
-    yield f'<text fill="{VALUE}">= value</text>', measure("= value", SMALL) + 20
+            yield f'{swatch}<text x="22">{kind}</text>', 22 + text_width(kind, SMALL) + 20
+    yield f'<text fill="{VALUE}">= value</text>', text_width("= value", SMALL) + 20
     if any(box.gradient is not None for box in boxes):
         words = "∂ gradient of the output"
-        yield f'<text fill="{GRADIENT}">{words}</text>', measure(words, SMALL)
+        yield f'<text fill="{GRADIENT}">{words}</text>', text_width(words, SMALL)
 
 
 def _in_a_row(entries: Sequence[tuple[str, float]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The verbs of the room: each makes a node. The formulas stand with the operations."""
+"""Functions that make nodes: exp, softmax, stack, …; the formulas stand with the operations."""
 
 from collections.abc import Sequence
 
@@ -53,12 +53,12 @@ def stack(parts: Sequence[Operand], axis: int = 0) -> Node:
 
 def embedding(table: Operand, ids: Operand) -> Node:
     """The rows of `table` at `ids`."""
-    return apply(selection.Embedding(), table, _told("ids", ids, int))
+    return apply(selection.Embedding(), table, _as_node("ids", ids, int))
 
 
 def cross_entropy(logits: Operand, ids: Operand) -> Node:
     """The mean of −ln softmax(logits)[id] over all rows of logits."""
-    return apply(selection.CrossEntropy(), logits, _told("ids", ids, int))
+    return apply(selection.CrossEntropy(), logits, _as_node("ids", ids, int))
 
 
 def where(mask: Operand, first: Operand, second: Operand) -> Node:
@@ -66,7 +66,7 @@ def where(mask: Operand, first: Operand, second: Operand) -> Node:
 
     Scores nobody may look at are hidden by `where(mask, scores, -inf)` before the softmax.
     """
-    return apply(selection.Where(), _told("mask", mask, bool), first, second)
+    return apply(selection.Where(), _as_node("mask", mask, bool), first, second)
 
 
 def _join(operation: Operation, parts: Sequence[Operand]) -> Node:
@@ -75,13 +75,13 @@ def _join(operation: Operation, parts: Sequence[Operand]) -> Node:
     return apply(operation, *parts)
 
 
-def _told(argument: str, value: Operand, dtype: type[int] | type[bool]) -> Node:
-    """A node of integers or of truths; anything else is refused before it can be rounded."""
+def _as_node(argument: str, value: Operand, dtype: type[int] | type[bool]) -> Node:
+    """A node of ints or bools; anything else is refused before it can be rounded."""
     if not isinstance(value, Node):
         return constant(value, dtype=dtype)
     if value.value.dtype != np.dtype(dtype):
         raise ValueError(
             f"{argument} must be {dtype.__name__}s, got {value} of {value.value.dtype}: "
-            f"make it by given(name, value, dtype={dtype.__name__})"
+            f"make it by data(name, value, dtype={dtype.__name__})"
         )
     return value

@@ -8,16 +8,17 @@ Rumelhart, Hinton & Williams (1986), "Learning representations by back-propagati
 """
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from secrets import token_hex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regard.naming import suggest
+
 from .drawing import draw
-from .listing import listing
-from .names import names_of
+from .listing import list_nodes
+from .names import name_nodes
 from .node import Node, as_array
 from .operation import Array, sum_to
 
@@ -25,8 +26,8 @@ from .operation import Array, sum_to
 class Graph:
     """The nodes `output` depends on; every node stands after the nodes it reads.
 
-    x, w = given("x", [1, 2]), parameter("w", [3, 4])
-    graph = Graph((w @ x).named("y"))
+    x, w = data("x", [1, 2]), parameter("w", [3, 4])
+    graph = Graph((w @ x).set_name("y"))
     graph.backward()
     w.gradient            # [1, 2]
     x.value = [5, 6]
@@ -35,8 +36,8 @@ class Graph:
 
     def __init__(self, output: Node):
         self.output = output
-        self.nodes = tuple(_in_order(output))
-        names_of(self.nodes)  # two of one name are refused now rather than at the first drawing
+        self.nodes = tuple(_topological_order(output))
+        name_nodes(self.nodes)  # two of one name are refused now rather than at the first drawing
 
     @property
     def parameters(self) -> tuple[Node, ...]:
@@ -45,24 +46,23 @@ class Graph:
     @property
     def names(self) -> Mapping[Node, str]:
         """The name of every node; the nameless get v1, v2, …, a constant number its digits."""
-        return names_of(self.nodes)
+        return name_nodes(self.nodes)
 
     def __getitem__(self, name: str) -> Node:
         nodes = {its_name: node for node, its_name in self.names.items()}
         if name not in nodes:
-            nearest = ", ".join(get_close_matches(name, nodes, cutoff=0))
-            raise ValueError(f"no node is named {name!r}; the nearest names are {nearest}")
+            raise ValueError(f"no node is named {name!r}; {suggest(name, nodes)}")
         return nodes[name]
 
     def forward(self) -> Array:
-        """Compute every value anew from the leaves, and forget the gradients of the old ones."""
+        """Recompute every value from the leaves, drop all gradients, and return the output."""
         for node in self.nodes:
             node.gradient = None
             node.compute()
         return self.output.value
 
     def backward(self, seed: ArrayLike | None = None) -> None:
-        """Give every node ∂output/∂value, starting afresh: nothing is left of an earlier call.
+        """Set the gradient ∂output/∂value of every node; gradients of earlier calls are dropped.
 
         An output of more than one number needs a `seed` of its shape; then the gradients are
         those of Σ seed · output.
@@ -74,13 +74,13 @@ class Graph:
             if node.gradient is None:  # a constant, ids or a mask
                 continue
             node.gradient.setflags(write=False)
-            for read, part in _shares(node, node.gradient):
+            for read, part in _input_gradients(node, node.gradient):
                 total = gradients[read] + part if read in gradients else part
                 gradients[read] = np.asarray(total)
 
     def text(self) -> str:
         """One line a node: its name, its formula, its value and its gradient."""
-        return listing(self.nodes, self.names)
+        return list_nodes(self.nodes, self.names)
 
     def svg(self, title: str = "Computation graph") -> str:
         """The graph drawn from top to bottom, as an SVG document."""
@@ -110,7 +110,7 @@ class Graph:
 
     def _check_fresh(self) -> None:
         for node in self.nodes:
-            if (newer := node.outdated_by) is not None:
+            if (newer := node.newer_input) is not None:
                 raise ValueError(
                     f"{newer} has a new value that {node} has not seen: "
                     "call forward() before backward()"
@@ -133,8 +133,8 @@ class Graph:
         return array
 
 
-def _shares(node: Node, gradient: Array) -> Iterator[tuple[Node, Array]]:
-    """What `node` asks of each of its inputs, summed to the input's shape."""
+def _input_gradients(node: Node, gradient: Array) -> Iterator[tuple[Node, Array]]:
+    """The part of each input's gradient that comes from `node`, in the input's shape."""
     if not node.inputs:
         return
     values = (read.value for read in node.inputs)
@@ -144,8 +144,11 @@ def _shares(node: Node, gradient: Array) -> Iterator[tuple[Node, Array]]:
             yield read, sum_to(np.asarray(part), read.shape)
 
 
-def _in_order(output: Node) -> Iterator[Node]:
-    """Depth first, without recursion: a chain may be longer than Python's stack."""
+def _topological_order(output: Node) -> Iterator[Node]:
+    """The nodes `output` depends on, each after the nodes it reads.
+
+    Depth first, without recursion: a chain may be longer than Python's stack.
+    """
     seen: set[Node] = set()
     waiting = [(output, iter(output.inputs))]
     while waiting:

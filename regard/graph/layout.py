@@ -2,8 +2,8 @@
 
 Sugiyama, Tagawa & Toda (1981), "Methods for visual understanding of hierarchical system
 structures": longest-path rows, barycentres against crossings, then straight lines as far as the
-boxes let them. An edge longer than one row passes through a narrow spot in every row between, so
-it never runs behind a box; all edges of one source share these spots, as one trunk with branches.
+boxes let them. An edge longer than one row passes through a dummy vertex in every row between, so
+it never runs behind a box; all edges of one source share these, as one trunk with branches.
 """
 
 from bisect import bisect_right, insort
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 ORDERING_SWEEPS = 12
-SETTLING_SWEEPS = 100
+PLACING_SWEEPS = 100
 BETWEEN_BOXES = 26.0
 BETWEEN_ROWS = 46.0
 TRUNK_WIDTH = 6.0
@@ -20,7 +20,7 @@ TRUNK_WIDTH = 6.0
 
 @dataclass(eq=False)
 class Spot:
-    """A place in a row: a box, or a passage of the trunk that starts at the box `source`."""
+    """A place in a row: a box, or a dummy vertex on the edges that start at the box `source`."""
 
     source: int
     row: int
@@ -48,12 +48,12 @@ def arrange(reads: Sequence[Sequence[int]], sizes: Sequence[tuple[float, float]]
     """Place box i, of (width, height) sizes[i], below all the boxes reads[i]; each j < i."""
     trunks = _trunks(reads, [width for width, _ in sizes])
     spots = [trunk[0] for trunk in trunks] + [spot for trunk in trunks for spot in trunk[1:]]
-    rows = _least_crossings(_rows(spots))
-    _spread(rows, trunks)
+    rows = _reduce_crossings(_rows(spots))
+    _assign_x(rows, trunks)
     left = min(spot.x - spot.width / 2 for spot in spots)
     for spot in spots:
         spot.x -= left
-    height = _stack(rows, [height for _, height in sizes])
+    height = _assign_y(rows, [height for _, height in sizes])
     return Layout(spots, max(spot.x + spot.width / 2 for spot in spots), height)
 
 
@@ -73,7 +73,7 @@ def _depths(reads: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _trunks(reads: Sequence[Sequence[int]], widths: Sequence[float]) -> list[list[Spot]]:
-    """For each box the trunk that starts at it: the box, then a passage a row."""
+    """For each box the trunk that starts at it: the box, then a dummy vertex a row."""
     depths = _depths(reads)
     # Leaves follow what is computed, so that a chain of computations comes out straight.
     pulls = [1.0 if sources else 0.05 for sources in reads]
@@ -101,7 +101,7 @@ def _rows(spots: Sequence[Spot]) -> list[list[Spot]]:
     return rows
 
 
-def _least_crossings(rows: list[list[Spot]]) -> list[list[Spot]]:
+def _reduce_crossings(rows: list[list[Spot]]) -> list[list[Spot]]:
     """Sort each row by the mean place of its neighbours above, then below, and so on."""
     best, fewest = rows, _crossings(rows)
     for sweep in range(ORDERING_SWEEPS):
@@ -139,23 +139,23 @@ def _crossings(rows: Sequence[Sequence[Spot]]) -> int:
     return crossings
 
 
-def _spread(rows: Sequence[list[Spot]], trunks: Sequence[Sequence[Spot]]) -> None:
+def _assign_x(rows: Sequence[list[Spot]], trunks: Sequence[Sequence[Spot]]) -> None:
     """Pull every spot towards its neighbours, again and again, from above and from below."""
     for row in rows:
-        _settle_row(row, [0.0] * len(row))
-    for sweep in range(SETTLING_SWEEPS):
-        lines = [_line(trunk) for trunk in trunks]
+        _place_row(row, [0.0] * len(row))
+    for sweep in range(PLACING_SWEEPS):
+        lines = [_trunk_x(trunk) for trunk in trunks]
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            _settle_row(row, [_wish(s) if s.is_box else lines[s.source] for s in row])
+            _place_row(row, [_barycentre(s) if s.is_box else lines[s.source] for s in row])
 
 
-def _line(trunk: Sequence[Spot]) -> float:
+def _trunk_x(trunk: Sequence[Spot]) -> float:
     """The x on which a trunk would stand upright: between where it runs and where it leads."""
     spots = [*trunk, *(below for spot in trunk for below in spot.below)]
     return sum(spot.x for spot in spots) / len(spots)
 
 
-def _wish(spot: Spot) -> float:
+def _barycentre(spot: Spot) -> float:
     """The middle of the neighbours, some of which pull more than others."""
     neighbours = spot.above + spot.below
     if not neighbours:
@@ -164,16 +164,18 @@ def _wish(spot: Spot) -> float:
     return sum(other.x * pull for other, pull in zip(neighbours, pulls, strict=True)) / sum(pulls)
 
 
-def _settle_row(row: Sequence[Spot], wishes: Sequence[float]) -> None:
+def _place_row(row: Sequence[Spot], wishes: Sequence[float]) -> None:
     distances = [(a.width + b.width) / 2 + BETWEEN_BOXES for a, b in pairwise(row)]
-    for spot, x in zip(row, settle(wishes, distances, [spot.hold for spot in row]), strict=True):
+    for spot, x in zip(
+        row, fit_positions(wishes, distances, [spot.hold for spot in row]), strict=True
+    ):
         spot.x = x
 
 
-def settle(
+def fit_positions(
     wishes: Sequence[float], distances: Sequence[float], weights: Sequence[float]
 ) -> list[float]:
-    """The places nearest to the wishes that keep the order and, between neighbours, the distances.
+    """Positions nearest to the wishes that keep the order and the distances between neighbours.
 
     With the distances taken off, this is isotonic regression: whoever would overlap moves as one
     block, to the weighted mean of its wishes (pool adjacent violators).
@@ -191,7 +193,7 @@ def settle(
     return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
 
 
-def _stack(rows: Sequence[Sequence[Spot]], heights: Sequence[float]) -> float:
+def _assign_y(rows: Sequence[Sequence[Spot]], heights: Sequence[float]) -> float:
     """Rows below each other, each as high as its highest box, boxes in the middle."""
     y = 0.0
     for row in rows:

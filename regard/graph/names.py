@@ -1,4 +1,4 @@
-"""Every node of a graph has a name to be spoken of by, also those that were given none."""
+"""A name for every node of a graph, also those that have none of their own."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -6,11 +6,11 @@ from itertools import count
 
 from .node import Node
 from .operation import Leaf
-from .summary import number
+from .summary import format_number
 
 
-def names_of(nodes: Sequence[Node]) -> dict[Node, str]:
-    """Given names as they are; v1, v2, … for the nameless, and for a constant number its digits."""
+def name_nodes(nodes: Sequence[Node]) -> dict[Node, str]:
+    """Own names as they are; v1, v2, … for the nameless, and for a constant number its digits."""
     own = Counter(node.name for node in nodes if node.name is not None)
     for name, uses in own.items():
         if uses > 1:
@@ -22,7 +22,7 @@ def names_of(nodes: Sequence[Node]) -> dict[Node, str]:
         if node.name is not None:
             names[node] = node.name
         elif isinstance(node.operation, Leaf) and node.shape == ():
-            digits = number(node.value.item(), 4)
+            digits = format_number(node.value.item(), 4)
             names[node] = next(numbers.setdefault(digits, _variants(digits, own)))
         else:
             names[node] = next(computed)

@@ -1,4 +1,4 @@
-"""A node: an operation, the nodes it reads, the value it has and the gradient it was given.
+"""A node: an operation, the nodes it reads, its value and its gradient.
 
 Writing an expression builds the graph and computes it at once: `w @ x + b` is an `add` that reads
 a `matmul` and b. What reads what is fixed from then on; the values of leaves may change, and
@@ -46,9 +46,9 @@ class Node:
         self._inputs = inputs
         self._name: str | None = None
         self.gradient: Array | None = None
-        self.keep(value)
+        self.store(value)
         if name is not None:
-            self.named(name)
+            self.set_name(name)
 
     @property
     def operation(self) -> Operation:
@@ -83,7 +83,7 @@ class Node:
             raise ValueError(
                 f"parameter {self} must keep its shape {self.shape}, got {array.shape}"
             )
-        self.keep(array)
+        self.store(array)
 
     @property
     def differentiable(self) -> bool:
@@ -91,15 +91,15 @@ class Node:
         leaf = self._operation
         return not isinstance(leaf, Leaf) or (leaf.dtype is float and leaf.name != "constant")
 
-    def named(self, name: str) -> Node:
-        """Give the node a name and hand it back: `y = (w @ x + b).named("ŷ")`."""
-        if not name or any(_breaks_a_line(letter) for letter in name):
+    def set_name(self, name: str) -> Node:
+        """Name the node and return it: `y = (w @ x + b).set_name("ŷ")`."""
+        if not name or any(_is_control(letter) for letter in name):
             raise ValueError(f"a name must be one line of text, got {name!r}")
         self._name = name
         return self
 
-    def keep(self, value: Array) -> None:
-        """Hold a new value, and note when it came."""
+    def store(self, value: Array) -> None:
+        """Set the value of any node, computed or not, and note when it came."""
         value.setflags(write=False)
         self._value = value
         self._time = next(_clock)
@@ -107,11 +107,11 @@ class Node:
     def compute(self) -> None:
         """Apply the operation to what the inputs hold now."""
         if self._inputs:
-            self.keep(evaluate(self._operation, self._inputs))
+            self.store(evaluate(self._operation, self._inputs))
 
     @property
-    def outdated_by(self) -> Node | None:
-        """An input with a value newer than this node's own."""
+    def newer_input(self) -> Node | None:
+        """An input whose value is newer than this node's own, or None."""
         return next((node for node in self._inputs if node._time > self._time), None)
 
     def __repr__(self) -> str:
@@ -169,7 +169,7 @@ class Node:
                 f"an index of {self} must be made of integers, slices and arrays, got a node: "
                 "embedding(table, ids) reads rows by a node"
             )
-        # A copy, since a list or array of indices may change before the way back needs it.
+        # A copy, since a list or array of indices may change before backward needs it.
         return apply(Index(deepcopy(index)), self)
 
     def __len__(self) -> int:
@@ -193,7 +193,7 @@ class Node:
         return apply(Reshape(shape), self)
 
     def transpose(self, *axes: int) -> Node:
-        """The axes in another order; without a word, reversed."""
+        """The axes in another order; reversed when none are named."""
         return apply(Transpose(axes or tuple(reversed(range(len(self.shape))))), self)
 
     @property
@@ -203,13 +203,13 @@ class Node:
         return self.transpose(*leading, columns, rows)
 
 
-def given(name: str, value: ArrayLike, dtype: type[float] | type[int] | type[bool] = float) -> Node:
-    """Data: numbers, ids (`dtype=int`) or a mask (`dtype=bool`). Its value may be set again."""
-    return Node(Leaf("given", dtype), (), as_array(value, dtype, name), name)
+def data(name: str, value: ArrayLike, dtype: type[float] | type[int] | type[bool] = float) -> Node:
+    """A leaf of numbers, ids (`dtype=int`) or a mask (`dtype=bool`). Its value may be set again."""
+    return Node(Leaf("data", dtype), (), as_array(value, dtype, name), name)
 
 
 def parameter(name: str, value: ArrayLike) -> Node:
-    """Numbers to be learned. The value may be set again, in the same shape."""
+    """A leaf of numbers to learn. Its value may be set again, in the same shape."""
     return Node(Leaf("parameter"), (), as_array(value, float, name), name)
 
 
@@ -218,18 +218,18 @@ def constant(
     name: str | None = None,
     dtype: type[float] | type[int] | type[bool] = float,
 ) -> Node:
-    """Numbers nobody differentiates by. Plain numbers in an expression become constants."""
+    """A leaf without a gradient. Plain numbers in an expression become constants."""
     return Node(Leaf("constant", dtype), (), as_array(value, dtype, name or "a constant"), name)
 
 
 def apply(operation: Operation, *inputs: Operand) -> Node:
-    """The node that `operation` makes of `inputs`; what is no node becomes a constant."""
+    """Make the node of `operation` on `inputs`; what is no node becomes a constant."""
     nodes = tuple(node if isinstance(node, Node) else constant(node) for node in inputs)
     return Node(operation, nodes, evaluate(operation, nodes), None)
 
 
 def evaluate(operation: Operation, inputs: tuple[Node, ...]) -> Array:
-    """The value of `operation`, or a ValueError that names the inputs and their shapes."""
+    """Compute `operation`, or raise a ValueError that names the inputs and their shapes."""
     try:
         value = operation.forward(*(node.value for node in inputs))
     except (ValueError, IndexError) as error:
@@ -243,7 +243,7 @@ _WORDS = {float: "numbers", int: "integers", bool: "True or False"}
 
 
 def as_array(value: ArrayLike, dtype: type[float] | type[int] | type[bool], name: str) -> Array:
-    """An own copy of a leaf's value, refused when its entries are of another kind."""
+    """Copy a leaf's value into an array of `dtype`; entries of another kind are refused."""
     try:
         array = np.array(value)
     except ValueError as error:
@@ -255,6 +255,6 @@ def as_array(value: ArrayLike, dtype: type[float] | type[int] | type[bool], name
     return array.astype(dtype)
 
 
-def _breaks_a_line(letter: str) -> bool:
+def _is_control(letter: str) -> bool:
     """Control characters and line ends; neither a listing nor an SVG file can hold them."""
     return unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in "\ufffe\uffff"

@@ -1,7 +1,7 @@
-"""What an operation is: a way forward, and beside it the way back.
+"""Operations: a forward computation with its vector-Jacobian product beside it.
 
-For y = f(a, b, …) inside a larger computation with output ℓ, write ȳ = ∂ℓ/∂y. The way back is the
-vector-Jacobian product ā = Jᵀȳ with J = ∂y/∂a: it turns what ℓ asks of y into what ℓ asks of a.
+For y = f(a, b, …) inside a larger computation with output ℓ, write ȳ = ∂ℓ/∂y. The backward step is
+the vector-Jacobian product ā = Jᵀȳ with J = ∂y/∂a: from the gradient of y to the gradient of a.
 No operation ever builds J. Operations know arrays; which nodes they join is the business of `node`.
 
 Baydin, Pearlmutter, Radul & Siskind (2018), "Automatic differentiation in machine learning: a
@@ -35,9 +35,11 @@ class Operation:
 
     @property
     def settings(self) -> str:
-        """What the operation was told besides its inputs, as in "axis=1"."""
-        told = ((field, getattr(self, field.name)) for field in _fields(self))
-        return ", ".join(f"{field.name}={value}" for field, value in told if value != field.default)
+        """The arguments of the operation besides its inputs, as in "axis=1"."""
+        arguments = ((field, getattr(self, field.name)) for field in _fields(self))
+        return ", ".join(
+            f"{field.name}={value}" for field, value in arguments if value != field.default
+        )
 
     def formula(self, *inputs: str) -> str:
         """The operation written out with the names of its inputs."""
@@ -51,9 +53,9 @@ class Operation:
 
 @dataclass(frozen=True, eq=False)
 class Leaf(Operation):
-    """No operation at all: a value that comes from outside, and may be set from there."""
+    """No operation: a value that is set from outside."""
 
-    name: str  # "given", "parameter" or "constant"
+    name: str  # "data", "parameter" or "constant"
     dtype: type[float] | type[int] | type[bool] = float
 
     @property
@@ -69,9 +71,9 @@ def _fields(operation: Operation) -> tuple["Field[Any]", ...]:
 
 
 def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
-    """Sum over the axes along which an input of `shape` was repeated.
+    """Sum a gradient over the axes along which an input of `shape` was broadcast.
 
-    Broadcasting uses one number many times, and what the many uses ask of it adds up.
+    Broadcasting uses one number many times, and its gradient is the sum over all uses.
     """
     if gradient.shape == shape:
         return gradient

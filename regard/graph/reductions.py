@@ -9,12 +9,12 @@ from .operation import Array, Axis, Operation
 
 @dataclass(frozen=True, eq=False)
 class Reduction(Operation):
-    """A result with fewer axes, whose gradient has to find its way back to all of them."""
+    """An operation over some axes, or all; its gradient is expanded back to them."""
 
     axis: Axis = None
     keepdims: bool = False
 
-    def spread(self, reduced: Array, x: Array) -> Array:
+    def expand(self, reduced: Array, x: Array) -> Array:
         """Repeat a reduced array along the axes it lost, back to the shape of x."""
         if self.axis is not None and not self.keepdims:
             reduced = np.expand_dims(reduced, self.axis)
@@ -31,7 +31,7 @@ class Sum(Reduction):
         return np.asarray(x.sum(axis=self.axis, keepdims=self.keepdims))
 
     def backward(self, gradient: Array, y: Array, x: Array) -> tuple[Array]:
-        return (self.spread(gradient, x),)
+        return (self.expand(gradient, x),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Mean(Reduction):
         return np.asarray(x.mean(axis=self.axis, keepdims=self.keepdims))
 
     def backward(self, gradient: Array, y: Array, x: Array) -> tuple[Array]:
-        return (self.spread(gradient * (y.size / x.size), x),)
+        return (self.expand(gradient * (y.size / x.size), x),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,6 @@ class Max(Reduction):
         return np.asarray(x.max(axis=self.axis, keepdims=self.keepdims))
 
     def backward(self, gradient: Array, y: Array, x: Array) -> tuple[Array]:
-        largest = x == self.spread(y, x)
+        largest = x == self.expand(y, x)
         ties = largest.sum(axis=self.axis, keepdims=True)
-        return (np.where(largest, self.spread(gradient, x) / ties, 0.0),)
+        return (np.where(largest, self.expand(gradient, x) / ties, 0.0),)

@@ -1,6 +1,4 @@
-"""Operations told where to look, by ids or by a mask. Ids and masks have no gradient."""
-
-from dataclasses import dataclass
+"""Operations that select by ids or by a mask, which have no gradient themselves."""
 
 import numpy as np
 
@@ -8,7 +6,6 @@ from .activations import LogSoftmax
 from .operation import Array, Operation
 
 
-@dataclass(frozen=True, eq=False)
 class Embedding(Operation):
     """yᵢ = table[idᵢ],  each row of the table gathers the ȳᵢ of every i that read it"""
 
@@ -28,7 +25,6 @@ class Embedding(Operation):
         return rows, None
 
 
-@dataclass(frozen=True, eq=False)
 class CrossEntropy(Operation):
     """y = −(1/n) Σᵢ ln pᵢ[idᵢ] with pᵢ = softmax(logitsᵢ),  logits̄ᵢ = ȳ (pᵢ − onehot(idᵢ)) / n"""
 
@@ -51,7 +47,6 @@ class CrossEntropy(Operation):
         return gradient * (p - onehot) / ids.size, None
 
 
-@dataclass(frozen=True, eq=False)
 class Where(Operation):
     """y = a where the mask is True, else b,  ā = ȳ there and 0 elsewhere,  b̄ the other way round"""
 

@@ -1,4 +1,4 @@
-"""The same numbers in another place: none is changed, so gradients just travel back."""
+"""Reshaping, transposing, joining and indexing: numbers move, and gradients move back."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -85,7 +85,7 @@ class Index(Operation):
     @property
     def settings(self) -> str:
         parts = self.index if isinstance(self.index, tuple) else (self.index,)
-        return f"[{', '.join(_written(part) for part in parts)}]"
+        return f"[{', '.join(_format_index(part) for part in parts)}]"
 
     def formula(self, *inputs: str) -> str:
         return inputs[0] + self.settings
@@ -100,7 +100,7 @@ class Index(Operation):
         return (x_bar,)
 
 
-def _written(part: Any) -> str:
+def _format_index(part: Any) -> str:
     """One part of an index the way it is typed."""
     if isinstance(part, slice):
         ends = ["" if end is None else str(end) for end in (part.start, part.stop, part.step)]

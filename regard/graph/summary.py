@@ -3,23 +3,24 @@
 from .operation import Array
 
 
-def summary(value: Array, digits: int, most: int) -> str:
+def summarise(value: Array, digits: int, most: int) -> str:
     """All numbers of `value` when there are at most `most`, else as in "(5, 7) -1.2 … 0.8"."""
     if value.size <= most:
-        return _written(value, digits)
+        return _format_array(value, digits)
     if value.dtype == bool:
         return f"{value.shape} {value.sum()} of {value.size} True"
-    low, high = number(value.min().item(), digits), number(value.max().item(), digits)
+    low, high = format_number(value.min().item(), digits), format_number(value.max().item(), digits)
     return f"{value.shape} all {low}" if low == high else f"{value.shape} {low} … {high}"
 
 
-def number(value: float, digits: int) -> str:
+def format_number(value: float, digits: int) -> str:
+    """So many significant digits, and True or False for a bool."""
     if isinstance(value, bool):
         return str(value)
     return f"{value + 0.0:.{digits}g}"  # + 0.0 turns -0 into 0
 
 
-def _written(value: Array, digits: int) -> str:
+def _format_array(value: Array, digits: int) -> str:
     if value.ndim == 0:
-        return number(value.item(), digits)
-    return f"[{', '.join(_written(part, digits) for part in value)}]"
+        return format_number(value.item(), digits)
+    return f"[{', '.join(_format_array(part, digits) for part in value)}]"

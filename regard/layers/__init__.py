@@ -12,7 +12,7 @@ from regard.layers.embedding import Embedding
 from regard.layers.feedforward import FeedForward
 from regard.layers.flow import gradient_flow
 from regard.layers.gates import Gates, GRUGates, LSTMGates, RNNGates, watch_gates
-from regard.layers.norm import LayerNorm, Residual
+from regard.layers.norm import LayerNorm, Residual, add_residual
 from regard.layers.recurrent import Recurrent
 from regard.layers.state import RecurrentState
 
@@ -37,6 +37,7 @@ __all__ = [
     "Residual",
     "Rotary",
     "Sinusoidal",
+    "add_residual",
     "gradient_flow",
     "watch_gates",
 ]

@@ -4,26 +4,28 @@ Parameters have torch's names, shapes and order of gates, so the weights of `nn.
 sisters move over as they are. Two biases are kept for that reason alone; one would do.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.layers.gates import CellGates, Gated, Gates, GRUGates, LSTMGates, RNNGates
-from regard.layers.state import RecurrentState, check
+from regard.layers.checks import check_inputs, check_state
+from regard.layers.gates import CellGates, Gates, GRUGates, LSTMGates, RNNGates, Watchable
+from regard.layers.state import RecurrentState, stack
 
 
-class Cell(Gated):
+class Cell(Watchable):
     """One step of a recurrent network: (input, state) → (output, state).
 
-    The output is the new hidden state, given on its own because that is what a reader wants next.
+    The output is the new hidden state, returned on its own because it is what is used next.
     """
 
     blocks: ClassVar[int]  # how many (hidden, ·) blocks a weight stacks: one a gate or candidate
     has_cell: ClassVar[bool] = False
-    # What to add to the sum under each block so that the state stays as it was, for `fused.held`.
-    holding: ClassVar[tuple[float, ...] | None] = None
+    # The sign under each block's activation that keeps the state as it was, for `fused.run_padded`.
+    freezing: ClassVar[tuple[float, ...] | None] = None
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()
@@ -54,24 +56,32 @@ class Cell(Gated):
     def forward(
         self, inputs: Tensor, state: RecurrentState | None = None
     ) -> tuple[Tensor, RecurrentState]:
-        if inputs.dim() != 2 or inputs.shape[-1] != self.input_size:
-            raise ValueError(
-                f"inputs {tuple(inputs.shape)} must be (batch, input_size {self.input_size})"
-            )
+        check_inputs(inputs, "batch", input_size=self.input_size)
         state = self.start(len(inputs)) if state is None else state
-        check(state, (len(inputs), self.hidden_size), cell=self.has_cell)
+        check_state(state, (len(inputs), self.hidden_size), cell=self.has_cell)
         gates = self.equations(inputs, state)
-        self.tell(Gates((((gates,),),)))
+        self.notify(Gates((((gates,),),)))
         return gates.hidden, gates.state
+
+    def project(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
+        """W_ih x + b_ih and W_hh h + b_hh, the two sums under the gates: (batch, block × hidden)"""
+        from_input = F.linear(inputs, self.weight_ih, self.bias_ih)
+        from_state = F.linear(state.hidden, self.weight_hh, self.bias_hh)
+        return from_input, from_state
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}"
 
 
+def start_states(cells: Sequence[Cell], batch_size: int) -> RecurrentState:
+    """The states of several cells before the first word: zeros (cell, batch, hidden)."""
+    return stack([cell.start(batch_size) for cell in cells])
+
+
 class RNNCell(Cell):
     """h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh), or ReLU in place of tanh
 
-    Everything heard so far is pressed into one vector, and pressed again at every step.
+    Everything read so far is pressed into one vector, and pressed again at every step.
 
     Elman (1990), "Finding structure in time". ReLU, with W_hh the identity at the start: Le, Jaitly
     & Hinton (2015).
@@ -86,14 +96,13 @@ class RNNCell(Cell):
         self.activation = activation
 
     def equations(self, inputs: Tensor, state: RecurrentState) -> RNNGates:
-        heard = F.linear(inputs, self.weight_ih, self.bias_ih)  # (batch, hidden)
-        kept = F.linear(state.hidden, self.weight_hh, self.bias_hh)  # (batch, hidden)
-        total = heard + kept
+        from_input, from_state = self.project(inputs, state)  # (batch, hidden) each
+        total = from_input + from_state
         return RNNGates(total.tanh() if self.activation == "tanh" else total.relu())
 
     def kernel(self, *arguments: Any) -> tuple[Tensor, ...]:
-        whole = torch.rnn_tanh if self.activation == "tanh" else torch.rnn_relu
-        return whole(*arguments)
+        kernel = torch.rnn_tanh if self.activation == "tanh" else torch.rnn_relu
+        return kernel(*arguments)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, activation={self.activation!r}"
@@ -113,13 +122,12 @@ class LSTMCell(Cell):
 
     blocks = 4
     has_cell = True
-    holding = (-1.0, 1.0, 0.0, 0.0)  # input shut, forget kept
+    freezing = (-1.0, 1.0, 0.0, 0.0)  # input gate 0, forget gate 1
 
     def equations(self, inputs: Tensor, state: RecurrentState) -> LSTMGates:
         assert state.cell is not None
-        heard = F.linear(inputs, self.weight_ih, self.bias_ih)  # (batch, 4 × hidden)
-        kept = F.linear(state.hidden, self.weight_hh, self.bias_hh)  # (batch, 4 × hidden)
-        i, f, g, o = (heard + kept).chunk(4, dim=-1)  # four of (batch, hidden)
+        from_input, from_state = self.project(inputs, state)  # (batch, 4 × hidden) each
+        i, f, g, o = (from_input + from_state).chunk(4, dim=-1)  # four of (batch, hidden)
         i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
         cell = f * state.cell + i * g
         return LSTMGates(i, f, g, o, cell, o * cell.tanh())
@@ -141,15 +149,14 @@ class GRUCell(Cell):
     """
 
     blocks = 3
-    holding = (0.0, 1.0, 0.0)  # update kept
+    freezing = (0.0, 1.0, 0.0)  # update gate 1
 
     def equations(self, inputs: Tensor, state: RecurrentState) -> GRUGates:
-        heard = F.linear(inputs, self.weight_ih, self.bias_ih)  # (batch, 3 × hidden)
-        kept = F.linear(state.hidden, self.weight_hh, self.bias_hh)  # (batch, 3 × hidden)
-        r, z, n = heard.chunk(3, dim=-1)  # three of (batch, hidden)
-        r_kept, z_kept, n_kept = kept.chunk(3, dim=-1)  # three of (batch, hidden)
-        r, z = (r + r_kept).sigmoid(), (z + z_kept).sigmoid()
-        n = (n + r * n_kept).tanh()
+        from_input, from_state = self.project(inputs, state)  # (batch, 3 × hidden) each
+        r, z, n = from_input.chunk(3, dim=-1)  # three of (batch, hidden)
+        r_state, z_state, n_state = from_state.chunk(3, dim=-1)  # three of (batch, hidden)
+        r, z = (r + r_state).sigmoid(), (z + z_state).sigmoid()
+        n = (n + r * n_state).tanh()
         return GRUGates(r, z, n, (1 - z) * n + z * state.hidden)
 
     def kernel(self, *arguments: Any) -> tuple[Tensor, ...]:

@@ -1,10 +1,10 @@
-"""Dropout whose dice cost little."""
+"""Dropout, with random numbers that cost little on a CPU."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-FACES = 1 << 16  # of the die thrown for every number: 16 random bits
+LEVELS = 1 << 16  # 16 random bits for every number
 
 
 class Dropout(nn.Module):
@@ -12,9 +12,10 @@ class Dropout(nn.Module):
 
     No unit can rely on another's being there, so each learns to be useful by itself.
 
-    On a CPU the dice cost more than all the rest, since torch asks the generator once a number.
-    Here 64 random bits serve four numbers, which is about three times as fast. The rate is rounded
-    to a multiple of 2⁻¹⁶, and the division is by the share really kept, so the mean is exact.
+    On a CPU the random numbers cost more than all the rest, since torch asks the generator once a
+    number. Here 64 random bits serve four numbers, which is about three times as fast. The
+    rate is rounded to a multiple of 2⁻¹⁶, and the division is by the share really kept, so the mean
+    is exact.
 
     Srivastava et al. (2014), section 4.
     """
@@ -30,20 +31,20 @@ class Dropout(nn.Module):
             return inputs
         if not inputs.is_cpu or torch.compiler.is_compiling():
             return F.dropout(inputs, self.rate)  # other devices, and compiled code, have a fast one
-        return inputs * kept(inputs, self.rate)
+        return inputs * dropout_factors(inputs, self.rate)
 
     def extra_repr(self) -> str:
         return f"{self.rate}"
 
 
-def kept(like: Tensor, rate: float) -> Tensor:
-    """The factor of every number in `like`: 0, or what makes up for those that are 0."""
-    lost = min(round(rate * FACES), FACES - 1)
+def dropout_factors(like: Tensor, rate: float) -> Tensor:
+    """For every number in `like` 0 with probability `rate`, else 1 / (1 − rate)."""
+    dropped = min(round(rate * LEVELS), LEVELS - 1)
     count = like.numel()
     bits = torch.empty((count + 3) // 4, dtype=torch.int64)
     bits.random_(-(2**63), None)  # all 64 of them; by default the sign would always be +
-    dice = bits.view(torch.int16)[:count].view(like.shape)  # each from −32,768 to 32,767
-    # Straight to numbers: a boolean mask in between, or torch.where, costs more than the dice.
+    draws = bits.view(torch.int16)[:count].view(like.shape)  # each from −32,768 to 32,767
+    # Straight to numbers: a boolean mask in between, or torch.where, costs more than the draws.
     factors = torch.empty(like.shape, dtype=like.dtype)
-    torch.ge(dice, lost - FACES // 2, out=factors)
-    return factors.mul_(FACES / (FACES - lost))
+    torch.ge(draws, dropped - LEVELS // 2, out=factors)
+    return factors.mul_(LEVELS / (LEVELS - dropped))

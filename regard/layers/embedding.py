@@ -1,4 +1,4 @@
-"""A vector for every word, and the words for a vector."""
+"""Token embeddings, and logits from the same table."""
 
 import math
 
@@ -10,9 +10,8 @@ from torch.nn import functional as F
 class Embedding(nn.Module):
     """e(id) = E[id], or √size · E[id] when scaled
 
-    Each id has a row of its own. The row of `padding_id` is zero and stays so: padding says nothing
-    and learns nothing. `logits` reads the same table the other way round, from a vector to the
-    words it may mean, for models that tie both ends.
+    Each id has a row of its own. The row of `padding_id` is zero and gets no gradient. `logits`
+    multiplies by the same table, for models that tie input and output embeddings.
 
     Bengio et al. (2003), section 2. Tied: Press & Wolf (2017). Scaled, so that positions do not
     drown the words: Vaswani et al. (2017), section 3.4.
@@ -46,7 +45,7 @@ class Embedding(nn.Module):
         return vectors * math.sqrt(self.size) if self.scaled else vectors
 
     def logits(self, vectors: Tensor) -> Tensor:
-        """(…, size) → (…, vocabulary): how well each row fits; 0 for padding."""
+        """(…, size) → (…, vocabulary): inner products with the rows; 0 for padding."""
         table: Tensor = self.weight
         if self.padding_id is not None and torch.is_grad_enabled():
             # The row is zero already. This keeps it so, for here it would learn to be unlikely.

@@ -1,7 +1,7 @@
-"""One layer over whole sequences, by torch's kernels and with our cells' weights.
+"""One recurrent layer over whole sequences, by torch's kernels and with our cells' weights.
 
 The results are those of the cells, step by step. Without padding there is one way; with padding
-there are two, and `run` takes the faster.
+there are two, `run_packed` and `run_padded`, and `run` takes the faster.
 """
 
 from collections.abc import Sequence
@@ -10,39 +10,39 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from regard.layers.cells import Cell
-from regard.layers.state import RecurrentState, choose, stack
+from regard.layers.cells import Cell, start_states
+from regard.layers.state import RecurrentState, where
 
-# So far out that a sigmoid is exactly 0 or 1 whatever stands beside it. Half precision can hold it.
-SHUT = 1e4
+# So far out that a sigmoid is exactly 0 or 1 whatever is added. Half precision can hold it.
+SATURATED = 1e4
 
 
 def run(
     cells: Sequence[Cell], inputs: Tensor, mask: Tensor | None, state: RecurrentState | None
 ) -> tuple[Tensor, RecurrentState]:
     """(batch, time, input) → (batch, time, direction × hidden) and (direction, batch, hidden)."""
-    start = state or stack([cell.start(len(inputs)) for cell in cells])
+    start = state or start_states(cells, len(inputs))
     if mask is None:
         return _kernel(cells, inputs, start, _weights(cells))
-    # A held LSTM keeps its cell but not its hidden state. Behind the last word nobody minds; read
-    # backward, the padding comes first, and only a hidden state of zero comes through unharmed.
-    harmed = state is not None and state.cell is not None and len(cells) == 2
+    # A frozen LSTM keeps its cell but not its hidden state. Behind the last word that is no matter;
+    # read backward, the padding comes first, and only a hidden state of zero stays as it was.
+    loses_start = state is not None and state.cell is not None and len(cells) == 2
     # torch's packed backward adds up a gradient as large as the batch once for every time step; the
     # padded one does not. Forward alone, leaving out the padding is worth more.
-    if torch.is_grad_enabled() and inputs.is_cpu and cells[0].holding and not harmed:
-        outputs, end = held(cells, inputs, mask, start)
+    if torch.is_grad_enabled() and inputs.is_cpu and cells[0].freezing and not loses_start:
+        outputs, end = run_padded(cells, inputs, mask, start)
     else:
-        outputs, end = packed(cells, inputs, mask, start)
-    spoken = mask.any(dim=1)
-    if spoken.all():
+        outputs, end = run_packed(cells, inputs, mask, start)
+    has_words = mask.any(dim=1)
+    if has_words.all():
         return outputs, end
-    return outputs.masked_fill(~spoken[:, None, None], 0.0), choose(spoken, end, start)
+    return outputs.masked_fill(~has_words[:, None, None], 0.0), where(has_words, end, start)
 
 
-def packed(
+def run_packed(
     cells: Sequence[Cell], inputs: Tensor, mask: Tensor, start: RecurrentState
 ) -> tuple[Tensor, RecurrentState]:
-    """Only words are computed: torch lays them out without gaps."""
+    """Run on a packed sequence, in which torch lays out words without padding."""
     # torch refuses an empty row. It gets one word of padding, and `run` takes the result away.
     lengths = mask.sum(dim=1).clamp(min=1).cpu()
     words = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
@@ -54,10 +54,10 @@ def packed(
     return outputs, end.pick(back)
 
 
-def held(
+def run_padded(
     cells: Sequence[Cell], inputs: Tensor, mask: Tensor, start: RecurrentState
 ) -> tuple[Tensor, RecurrentState]:
-    """Padding is computed too, with its gates held so that it changes nothing.
+    """Run over padding too, with gates saturated there so that the state stays frozen.
 
     One more input, 1 at padding and 0 at words, enters by weights that pull gates to exactly 0 or
     1: an LSTM keeps its cell and lets nothing in, a GRU keeps its state. Gates that far out have no
@@ -65,11 +65,11 @@ def held(
     """
     padding = ~mask.unsqueeze(-1)  # (batch, time, 1)
     inputs = torch.cat([inputs, padding.to(inputs.dtype)], dim=-1)  # (batch, time, input + 1)
-    outputs, end = _kernel(cells, inputs, start, _weights(cells, held=True))
+    outputs, end = _kernel(cells, inputs, start, _weights(cells, frozen_at_padding=True))
     outputs = outputs.masked_fill(padding, 0.0)
     if end.cell is None:
         return outputs, end
-    # An LSTM's output gate moves on behind the last word, so what it last said is looked up there.
+    # An LSTM's output gate moves on behind the last word, so its last output is looked up there.
     last = (mask.sum(dim=1) - 1).clamp(min=0)
     rows = torch.arange(len(inputs), device=inputs.device)
     forward = outputs[rows, last, : cells[0].hidden_size]  # (batch, hidden)
@@ -83,10 +83,10 @@ def _kernel(
     weights: list[Tensor],
     batch_sizes: Tensor | None = None,
 ) -> tuple[Tensor, RecurrentState]:
-    start = start.each(Tensor.contiguous)
+    start = start.map(Tensor.contiguous)
     before = start.hidden if start.cell is None else tuple(start)
     # Biases, layers, dropout, train, bidirectional. All that `train` does here is to allow for a
-    # gradient, and one may be wanted of a model in evaluation as well.
+    # gradient, and one may be needed of a model in evaluation as well.
     options = (True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)
     if batch_sizes is None:
         outputs, *end = cells[0].kernel(inputs, before, weights, *options, True)  # batch first
@@ -95,14 +95,17 @@ def _kernel(
     return outputs, RecurrentState(*end)
 
 
-def _weights(cells: Sequence[Cell], *, held: bool = False) -> list[Tensor]:
+def _weights(cells: Sequence[Cell], *, frozen_at_padding: bool = False) -> list[Tensor]:
     weights = []
     for cell in cells:
-        heard = torch.cat([cell.weight_ih, _pull(cell)], dim=1) if held else cell.weight_ih
-        weights += [heard, cell.weight_hh, cell.bias_ih, cell.bias_hh]
+        weight_ih: Tensor = cell.weight_ih
+        if frozen_at_padding:
+            weight_ih = torch.cat([weight_ih, _freezing_column(cell)], dim=1)
+        weights += [weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
     return weights
 
 
-def _pull(cell: Cell) -> Tensor:
-    pull = SHUT * cell.weight_ih.new_tensor(cell.holding)
-    return pull.repeat_interleave(cell.hidden_size).unsqueeze(1)  # (blocks × hidden, 1)
+def _freezing_column(cell: Cell) -> Tensor:
+    """The weights of the input that is 1 at padding, (blocks × hidden, 1)."""
+    pull = SATURATED * cell.weight_ih.new_tensor(cell.freezing)
+    return pull.repeat_interleave(cell.hidden_size).unsqueeze(1)

@@ -1,4 +1,4 @@
-"""What goes on inside a recurrent network, read from outside.
+"""The gates and states of a recurrent network, recorded from outside.
 
 A recurrent network hides its work in its gates: what was let in, what was kept, what was shown.
 `watch_gates` keeps all of it, call by call, under the path a module already has.
@@ -18,7 +18,7 @@ DIRECTIONS = ("forward", "backward")
 
 
 class RNNGates(NamedTuple):
-    """A plain RNN has no gates, only its new state (batch, hidden)."""
+    """One step of a plain RNN, which has no gates: its new state (batch, hidden)."""
 
     hidden: Tensor
 
@@ -61,7 +61,7 @@ Steps = tuple[CellGates, ...]  # one a time step, in the order of the text also 
 
 @dataclass(frozen=True)
 class Gates:
-    """All gates and states of one call: `steps[layer][direction][time]`, stacked when asked for."""
+    """All gates and states of one call: `steps[layer][direction][time]`, stacked on demand."""
 
     steps: tuple[tuple[Steps, ...], ...]
     mask: Tensor | None = None  # (batch, time), True at words
@@ -72,11 +72,11 @@ class Gates:
         return self.steps[0][0][0]._fields
 
     def of(self, name: str, *, layer: int = -1, direction: str = "forward") -> Tensor:
-        """One gate over time (batch, time, hidden), of the top layer unless told; 0 at padding."""
-        steps = torch.stack(self.parts(name, layer=layer, direction=direction), dim=1)
+        """One gate over time (batch, time, hidden), by default of the top layer; 0 at padding."""
+        steps = torch.stack(self.per_step(name, layer=layer, direction=direction), dim=1)
         return steps if self.mask is None else steps.masked_fill(~self.mask[..., None], 0.0)
 
-    def parts(self, name: str, *, layer: int = -1, direction: str = "forward") -> list[Tensor]:
+    def per_step(self, name: str, *, layer: int = -1, direction: str = "forward") -> list[Tensor]:
         """One (batch, hidden) a time step: the very tensors the network computed with."""
         directions = DIRECTIONS[: len(self.steps[0])]
         if name not in self.names:
@@ -106,33 +106,34 @@ class Gates:
         return Gates(steps, torch.cat([_mask(call) for call in calls], dim=1))
 
 
-class Gated(nn.Module):
-    """A module whose gates can be watched; while nobody listens, it need not lay them open."""
+class Watchable(nn.Module):
+    """A module whose gates `watch_gates` can record; without listeners it need not compute them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.listeners: list[Callable[[Gates], None]] = []
 
-    def tell(self, gates: Gates) -> None:
+    def notify(self, gates: Gates) -> None:
+        """Hand the gates of one call to every listener."""
         for listener in self.listeners:
             listener(gates)
 
 
-def recurrent_parts(model: nn.Module) -> dict[str, Gated]:
-    """Every recurrent part of `model` by its dotted path; a model that is one is "recurrent"."""
-    if isinstance(model, Gated):
+def recurrent_modules(model: nn.Module) -> dict[str, Watchable]:
+    """Every recurrent module of `model` by its path; a model that is one itself is "recurrent"."""
+    if isinstance(model, Watchable):
         return {"recurrent": model}
-    parts: dict[str, Gated] = {}
+    parts: dict[str, Watchable] = {}
     for path, part in model.named_modules():
-        # The cells inside a Recurrent speak through it and not for themselves.
-        if isinstance(part, Gated) and not any(path.startswith(f"{outer}.") for outer in parts):
+        # The cells inside a Recurrent are recorded by it and not for themselves.
+        if isinstance(part, Watchable) and not any(path.startswith(f"{outer}.") for outer in parts):
             parts[path] = part
     return parts
 
 
 @contextmanager
 def watch_gates(model: nn.Module) -> Iterator[dict[str, list[Gates]]]:
-    """Keep the gates and states of every recurrent part of `model`, call by call.
+    """Record the gates and states of every recurrent module of `model`, call by call.
 
     with watch_gates(model) as seen:
         model(batch)
@@ -142,7 +143,7 @@ def watch_gates(model: nn.Module) -> Iterator[dict[str, list[Gates]]]:
     the same. They are kept with their history, so that gradients can be asked of them: watch inside
     `torch.no_grad()` when none are wanted.
     """
-    parts = recurrent_parts(model)
+    parts = recurrent_modules(model)
     seen: dict[str, list[Gates]] = {path: [] for path in parts}
     for path, part in parts.items():
         part.listeners.append(seen[path].append)
@@ -156,5 +157,5 @@ def watch_gates(model: nn.Module) -> Iterator[dict[str, list[Gates]]]:
 def _mask(call: Gates) -> Tensor:
     if call.mask is not None:
         return call.mask
-    hidden = call.parts("hidden")
+    hidden = call.per_step("hidden")
     return torch.ones(len(hidden[0]), len(hidden), dtype=torch.bool, device=hidden[0].device)

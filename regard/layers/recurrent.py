@@ -1,4 +1,4 @@
-"""A recurrent network over whole sequences: stacked, in one direction or both, padding left out."""
+"""Recurrent networks over whole sequences: stacked, bidirectional, with padding masked."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from regard.layers import fused
-from regard.layers.cells import Cell, GRUCell, LSTMCell, RNNCell
+from regard.layers.cells import Cell, GRUCell, LSTMCell, RNNCell, start_states
+from regard.layers.checks import check_inputs, check_lengths, check_state
 from regard.layers.dropout import Dropout
-from regard.layers.gates import CellGates, Gated, Gates, Steps
-from regard.layers.state import RecurrentState, check, choose, join, stack
+from regard.layers.gates import CellGates, Gates, Steps, Watchable
+from regard.layers.state import RecurrentState, concatenate, stack, where
 
 KINDS: dict[str, Callable[[int, int], Cell]] = {
     "rnn": RNNCell,
@@ -21,13 +22,12 @@ KINDS: dict[str, Callable[[int, int], Cell]] = {
 }
 
 
-class Recurrent(Gated):
-    """h_t = cell(x_t, h_{t-1}) for every t, and the next layer reads what this one said
+class Recurrent(Watchable):
+    """h_t = cell(x_t, h_{t-1}) for every t, and the next layer reads the outputs of this one
 
-    A bidirectional layer has a second cell that reads from the end; both speak side by side.
-    torch's fused kernels do the work. As soon as somebody watches the gates, the cells do it
-    instead, with the same weights and the same results. Dropout acts between layers, never between
-    steps.
+    A bidirectional layer has a second cell that reads from the end; outputs are concatenated.
+    torch's fused kernels do the work. While the gates are watched, the cells do it instead, with
+    the same weights and the same results. Dropout acts between layers, never between steps.
 
     Bidirectional: Schuster & Paliwal (1997). Stacked: Graves, Mohamed & Hinton (2013), section 2.
     Where to drop: Zaremba, Sutskever & Vinyals (2014), section 3.2.
@@ -84,14 +84,17 @@ class Recurrent(Gated):
     ) -> tuple[Tensor, RecurrentState]:
         """(batch, time, input) → (batch, time, direction × hidden), and the state at the end.
 
-        `lengths` (batch,) counts the words of each row. What stands behind them changes nothing and
-        comes out as zeros; a row without words ends in the state it began with.
+        `lengths` (batch,) counts the words of each row. Padding behind them changes nothing and
+        comes out as zeros; a row of length 0 ends in the state it began with.
         """
-        self._check(inputs, lengths, state)
-        if inputs.shape[0] == 0 or inputs.shape[1] == 0:
-            silence = inputs.new_zeros(*inputs.shape[:2], self.output_size)
-            return silence, state or self.start(len(inputs))
-        mask = None if lengths is None else words(lengths.to(inputs.device), inputs.shape[1])
+        check_inputs(inputs, "batch", "time", input_size=self.input_size)
+        batch, time, _ = inputs.shape
+        if lengths is not None:
+            check_lengths(lengths, batch, time)
+        self._check_state(state, batch)
+        if batch == 0 or time == 0:
+            return inputs.new_zeros(batch, time, self.output_size), state or self.start(batch)
+        mask = None if lengths is None else length_mask(lengths.to(inputs.device), time)
         if mask is not None:
             # Else a NaN at padding would be one in every gradient, for 0 · NaN is NaN.
             inputs = inputs.masked_fill(~mask[..., None], 0.0)
@@ -100,113 +103,92 @@ class Recurrent(Gated):
     def step(
         self, inputs: Tensor, state: RecurrentState | None = None
     ) -> tuple[Tensor, RecurrentState]:
-        """One word (batch, input) → (batch, hidden) and the state behind it, as in a whole run."""
+        """One word (batch, input) → (batch, hidden) and the state after it, as in a whole run."""
         if self.directions == 2:
             raise ValueError(
                 "bidirectional (True) must be False for a step: reading backward begins at the end"
             )
-        if inputs.dim() != 2 or inputs.shape[-1] != self.input_size:
-            raise ValueError(
-                f"inputs {tuple(inputs.shape)} must be (batch, input_size {self.input_size})"
-            )
-        self._check(inputs.unsqueeze(1), None, state)
+        check_inputs(inputs, "batch", input_size=self.input_size)
+        self._check_state(state, len(inputs))
         state = state or self.start(len(inputs))
         # By the cells: to get going, a fused kernel takes longer than they do for a single word.
         steps: list[CellGates] = []
-        for layer, (cell,) in enumerate(self._stack()):
+        for layer, (cell,) in enumerate(self._cells_by_layer()):
             inputs = self.dropout(inputs) if layer else inputs
             steps.append(cell.equations(inputs, state.at(layer)))
             inputs = steps[-1].hidden  # (batch, hidden)
-        self.tell(Gates(tuple(((step,),) for step in steps)))
+        self.notify(Gates(tuple(((step,),) for step in steps)))
         return inputs, stack([step.state for step in steps])
 
     def start(self, batch_size: int) -> RecurrentState:
         """The state before the first word: zeros (layer × direction, batch, hidden)."""
-        return stack([cell.start(batch_size) for cells in self._stack() for cell in cells])
+        return start_states(cast(Sequence[Cell], self.cells), batch_size)
 
     def _run(
         self, inputs: Tensor, mask: Tensor | None, state: RecurrentState | None
     ) -> tuple[Tensor, RecurrentState]:
         ends, seen = [], []
-        for layer, cells in enumerate(self._stack()):
+        for layer, cells in enumerate(self._cells_by_layer()):
             inputs = self.dropout(inputs) if layer else inputs
             first = layer * self.directions
             start = None if state is None else state.at(slice(first, first + self.directions))
             # A compiler cannot look into torch's LSTM kernel, but it can into the cells.
             if self.listeners or torch.compiler.is_compiling():
-                inputs, end, steps = read(cells, inputs, mask, start)
+                inputs, end, steps = run_cells(cells, inputs, mask, start)
                 seen.append(steps)
             else:
                 inputs, end = fused.run(cells, inputs, mask, start)
             ends.append(end)
         if seen:
-            self.tell(Gates(tuple(seen), mask))
-        return inputs, join(ends)
+            self.notify(Gates(tuple(seen), mask))
+        return inputs, concatenate(ends)
 
-    def _stack(self) -> list[tuple[Cell, ...]]:
+    def _cells_by_layer(self) -> list[tuple[Cell, ...]]:
         """The cells of each layer, one a direction."""
         cells = iter(cast(Sequence[Cell], self.cells))
         return list(zip(*[cells] * self.directions, strict=True))
 
-    def _check(self, inputs: Tensor, lengths: Tensor | None, state: RecurrentState | None) -> None:
-        if inputs.dim() != 3 or inputs.shape[-1] != self.input_size:
-            raise ValueError(
-                f"inputs {tuple(inputs.shape)} must be (batch, time, input_size {self.input_size})"
-            )
-        batch, time, _ = inputs.shape
-        if lengths is not None:
-            check_lengths(lengths, batch, time)
+    def _check_state(self, state: RecurrentState | None, batch: int) -> None:
         if state is not None:
             shape = (self.layers * self.directions, batch, self.hidden_size)
-            check(state, shape, cell=self.kind == "lstm")
+            check_state(state, shape, cell=self.kind == "lstm")
 
     def extra_repr(self) -> str:
         return f"{self.kind!r}, {self.input_size}, {self.hidden_size}, layers={self.layers}"
 
 
-def read(
+def run_cells(
     cells: Sequence[Cell], inputs: Tensor, mask: Tensor | None, state: RecurrentState | None
 ) -> tuple[Tensor, RecurrentState, tuple[Steps, ...]]:
-    """What `fused.run` does, by the cells themselves, and all that happened inside them."""
-    start = state or stack([cell.start(len(inputs)) for cell in cells])
+    """As `fused.run`, by the cells themselves, and with the gates of every step."""
+    start = state or start_states(cells, len(inputs))
     runs, ends = [], []
     for direction, cell in enumerate(cells):
-        steps, end = recur(cell, inputs, mask, start.at(direction), backward=direction == 1)
+        steps, end = unroll(cell, inputs, mask, start.at(direction), backward=direction == 1)
         runs.append(steps)
         ends.append(end)
-    said = [torch.stack([step.hidden for step in steps], dim=1) for steps in runs]
-    outputs = torch.cat(said, dim=-1)  # (batch, time, direction × hidden)
+    hidden = [torch.stack([step.hidden for step in steps], dim=1) for steps in runs]
+    outputs = torch.cat(hidden, dim=-1)  # (batch, time, direction × hidden)
     if mask is not None:
         outputs = outputs.masked_fill(~mask[..., None], 0.0)
     return outputs, stack(ends), tuple(runs)
 
 
-def recur(
+def unroll(
     cell: Cell, inputs: Tensor, mask: Tensor | None, state: RecurrentState, *, backward: bool
 ) -> tuple[Steps, RecurrentState]:
-    """One cell over (batch, time, input), word by word; at padding the state waits."""
+    """Run one cell over (batch, time, input), word by word; at padding the state stays."""
     times = range(inputs.shape[1])
     steps: dict[int, CellGates] = {}
     for time in reversed(times) if backward else times:
         steps[time] = cell.equations(inputs[:, time], state)
-        moved = steps[time].state
-        state = moved if mask is None else choose(mask[:, time], moved, state)
+        new = steps[time].state
+        state = new if mask is None else where(mask[:, time], new, state)
     return tuple(steps[time] for time in times), state
 
 
-def words(lengths: Tensor, time: int) -> Tensor | None:
+def length_mask(lengths: Tensor, time: int) -> Tensor | None:
     """The mask (batch, time), True at words; None when every row is full."""
     if int(lengths.min()) == time:
         return None
     return torch.arange(time, device=lengths.device) < lengths[:, None]
-
-
-def check_lengths(lengths: Tensor, batch: int, time: int) -> None:
-    """Refuse lengths that are not one whole number a row, from 0 to `time`."""
-    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
-        raise ValueError(f"lengths ({lengths.dtype}) must be whole numbers")
-    if lengths.shape != (batch,):
-        raise ValueError(f"lengths {tuple(lengths.shape)} must be (batch {batch},)")
-    wrong = lengths[(lengths < 0) | (lengths > time)]
-    if len(wrong):
-        raise ValueError(f"lengths ({int(wrong[0])}) must be from 0 to the number of steps, {time}")

@@ -1,4 +1,4 @@
-"""What a recurrent network carries from one word to the next."""
+"""The state of a recurrent network, which it carries from one word to the next."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -19,47 +19,40 @@ class RecurrentState(NamedTuple):
 
     def pick(self, rows: Tensor) -> "RecurrentState":
         """The state of these rows of the batch, in this order; a row may come more than once."""
-        return self.each(lambda part: part.index_select(-2, rows))
+        return self.map(lambda part: part.index_select(-2, rows))
 
-    def at(self, place: int | slice) -> "RecurrentState":
+    def at(self, index: int | slice) -> "RecurrentState":
         """The state of one layer and direction, or of several, out of all."""
-        return self.each(lambda part: part[place])
+        return self.map(lambda part: part[index])
 
     def detach(self) -> "RecurrentState":
         """The same numbers without their history, for truncated backpropagation through time."""
-        return self.each(Tensor.detach)
+        return self.map(Tensor.detach)
 
-    def each(self, change: Callable[[Tensor], Tensor]) -> "RecurrentState":
-        """The state with the same change made to each of its tensors."""
-        return RecurrentState(change(self.hidden), None if self.cell is None else change(self.cell))
+    def map(self, function: Callable[[Tensor], Tensor]) -> "RecurrentState":
+        """The state with `function` applied to each of its tensors."""
+        cell = None if self.cell is None else function(self.cell)
+        return RecurrentState(function(self.hidden), cell)
 
 
 def stack(states: Sequence[RecurrentState]) -> RecurrentState:
     """Several (batch, hidden) → one (state, batch, hidden)."""
-    return _together(torch.stack, states)
+    return _combine(torch.stack, states)
 
 
-def join(states: Sequence[RecurrentState]) -> RecurrentState:
+def concatenate(states: Sequence[RecurrentState]) -> RecurrentState:
     """Several (some, batch, hidden) → one (all, batch, hidden)."""
-    return _together(torch.cat, states)
+    return _combine(torch.cat, states)
 
 
-def choose(rows: Tensor, state: RecurrentState, other: RecurrentState) -> RecurrentState:
+def where(rows: Tensor, state: RecurrentState, other: RecurrentState) -> RecurrentState:
     """The rows of `state` where `rows` (batch,) is True, those of `other` elsewhere."""
-    return _together(lambda parts: torch.where(rows[:, None], parts[0], parts[1]), [state, other])
+    return _combine(lambda parts: torch.where(rows[:, None], parts[0], parts[1]), [state, other])
 
 
-def check(state: RecurrentState, shape: tuple[int, ...], *, cell: bool) -> None:
-    """Refuse a state whose parts are not of `shape`, or that lacks a cell or has one too many."""
-    if (state.cell is not None) != cell:
-        raise ValueError(f"state.cell must {'be given' if cell else 'be None'}")
-    for name, part in zip(state._fields, state, strict=True):
-        if part is not None and part.shape != shape:
-            raise ValueError(f"state.{name} {tuple(part.shape)} must be {shape}")
-
-
-def _together(
-    how: Callable[[list[Tensor]], Tensor], states: Sequence[RecurrentState]
+def _combine(
+    function: Callable[[list[Tensor]], Tensor], states: Sequence[RecurrentState]
 ) -> RecurrentState:
     cells = [state.cell for state in states if state.cell is not None]
-    return RecurrentState(how([state.hidden for state in states]), how(cells) if cells else None)
+    hidden = function([state.hidden for state in states])
+    return RecurrentState(hidden, function(cells) if cells else None)

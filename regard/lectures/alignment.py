@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention import Attended, Attention, Dot, Look, Proportional
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import exact, fraction, plain, table
+from regard.lectures.formatting import double, fraction, table, to_list
 from regard.lectures.lesson import MECHANISMS, Lesson, step
 
 ENGLISH = ("The", "poor", "don't", "have", "any", "money")
@@ -25,20 +25,20 @@ LINKS = (
 )
 
 
-def linked() -> Tensor:
-    """1 where two words are linked, (English, French)."""
-    return exact([[float((e, f) in LINKS) for f in FRENCH] for e in ENGLISH])
+def link_matrix() -> Tensor:
+    """1 where two words are linked, else 0, (English, French)."""
+    return double([[float((e, f) in LINKS) for f in FRENCH] for e in ENGLISH])
 
 
-def looks_back(links: Tensor) -> Attended:
-    """Every column's word spreads its attention evenly over the words it is linked to."""
+def attend(links: Tensor) -> Attended:
+    """Attention of each column's word, spread evenly over the rows it is linked to."""
     words = torch.eye(links.shape[1], dtype=links.dtype)  # a query says which word it is
     return Attention(Dot(), Proportional())(words, links, links)
 
 
 def lesson() -> Lesson:
-    links = linked()
-    french, english = looks_back(links), looks_back(links.T)
+    links = link_matrix()
+    french, english = attend(links), attend(links.T)
     pairs = [(ENGLISH.index(e), FRENCH.index(f)) for e, f in LINKS]
     return Lesson(
         name="alignment",
@@ -76,10 +76,10 @@ def lesson() -> Lesson:
         numbers={
             "english": list(ENGLISH),
             "french": list(FRENCH),
-            "links": plain(links),
+            "links": to_list(links),
             "pairs": [list(pair) for pair in pairs],
-            "french_to_english": plain(french.weights),
-            "english_to_french": plain(english.weights),
+            "french_to_english": to_list(french.weights),
+            "english_to_french": to_list(english.weights),
         },
         looks=(
             Look.of(

@@ -10,33 +10,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.graph import Graph, Node, given, parameter
+from regard.graph import Graph, Node, data, parameter
 from regard.lectures.catalog import TITLES
+from regard.lectures.formatting import bracket
 from regard.lectures.lesson import SEQUENCES, Lesson, step
 
+FEATURES, TARGET = (3.0, 1.0), 8.0
+WEIGHTS, BIAS = (1.0, 2.0), 1.0
 RATE = 0.03
+INDICES = "₁₂₃₄₅₆₇₈₉"
 
 
 def lesson() -> Lesson:
-    x, y = given("x", [3.0, 1.0]), given("y", 8.0)
-    w, b = parameter("w", [1.0, 2.0]), parameter("b", 1.0)
-    guess = (w @ x + b).named("ŷ")
-    r = (y - guess).named("r")
-    graph = Graph((r**2).named("ℓ"))
+    x, y = data("x", FEATURES), data("y", TARGET)
+    w, b = parameter("w", WEIGHTS), parameter("b", BIAS)
+    prediction = (w @ x + b).set_name("ŷ")
+    r = (y - prediction).set_name("r")
+    graph = Graph((r**2).set_name("ℓ"))
     graph.backward()
     listing, drawing = graph.text(), graph.svg("ŷ = w·x + b, r = y − ŷ, ℓ = r²")
-    values = {name: _plain(graph[name].value) for name in ("x", "y", "w", "b", "ŷ", "r", "ℓ")}
-    gradients = {name: _plain(graph[name].gradient) for name in ("r", "ŷ", "b", "w")}
-    residual, features = values["r"], values["x"]
+    values = {name: graph[name].value.tolist() for name in ("x", "y", "w", "b", "ŷ", "r", "ℓ")}
+    gradients = {name: _gradient(graph[name]).tolist() for name in ("r", "ŷ", "b", "w")}
+    residual = values["r"]
     by_hand = {
         "r": 2 * residual,
         "ŷ": -2 * residual,
         "b": -2 * residual,
-        "w": [-2 * residual * feature for feature in features],
+        "w": [-2 * residual * feature for feature in values["x"]],
     }
     for learned in (w, b):
-        learned.value = learned.value - RATE * _known(learned)
+        learned.value = learned.value - RATE * _gradient(learned)
     after = float(graph.forward())
+    products = " + ".join(
+        f"{_write(a)}·{_write(c)}" for a, c in zip(WEIGHTS, FEATURES, strict=True)
+    )
     return Lesson(
         name="backprop",
         title=TITLES["backprop"],
@@ -45,33 +52,34 @@ def lesson() -> Lesson:
             step(
                 "A linear prediction, its residual and the squared loss.",
                 "ŷ = w·x + b   r = y − ŷ   ℓ = r²",
-                "x = [3 1]   y = 8   w = [1 2]   b = 1",
+                "   ".join(f"{name} = {_write(values[name])}" for name in ("x", "y", "w", "b")),
             ),
             step(
                 "Forward, every node after the nodes it reads.",
-                "ŷ = 1·3 + 2·1 + 1 = 6",
-                "r = 8 − 6 = 2",
-                "ℓ = 2² = 4",
+                f"ŷ = {products} + {_write(values['b'])} = {_write(values['ŷ'])}",
+                f"r = {_write(values['y'])} − {_write(values['ŷ'])} = {_write(residual)}",
+                f"ℓ = {_write(residual)}² = {_write(values['ℓ'])}",
             ),
             step(
                 "Backward, every node before the nodes it reads: each passes on its own gradient "
                 "times its derivative.",
-                f"∂ℓ/∂r = 2r = {gradients['r']:g}",
-                f"∂ℓ/∂ŷ = ∂ℓ/∂r · (−1) = −2r = {gradients['ŷ']:g}",
-                f"∂ℓ/∂b = ∂ℓ/∂ŷ · 1 = −2r = {gradients['b']:g}",
+                f"∂ℓ/∂r = 2r = {_write(gradients['r'])}",
+                f"∂ℓ/∂ŷ = ∂ℓ/∂r · (−1) = −2r = {_write(gradients['ŷ'])}",
+                f"∂ℓ/∂b = ∂ℓ/∂ŷ · 1 = −2r = {_write(gradients['b'])}",
                 *(
-                    f"∂ℓ/∂w{'₁₂'[j]} = ∂ℓ/∂ŷ · x{'₁₂'[j]} = −2r x{'₁₂'[j]} = {gradient:g}"
-                    for j, gradient in enumerate(gradients["w"])
+                    f"∂ℓ/∂w{j} = ∂ℓ/∂ŷ · x{j} = −2r x{j} = {_write(gradient)}"
+                    for j, gradient in zip(INDICES, gradients["w"], strict=False)
                 ),
             ),
             step(
-                "∂ℓ/∂ŷ is computed once and used three times; the order saves the work. The "
-                "engine and the hand agree on every number of the graph.",
+                f"∂ℓ/∂ŷ is computed once and used {1 + len(WEIGHTS)} times; the order saves the "
+                "work. The engine and the hand agree on every number of the graph.",
             ),
             step(
-                f"A step of {RATE:g} times the gradient downhill, and the loss is smaller.",
-                f"w − {RATE:g} · [-12 -4] = [1.36 2.12]   b − {RATE:g} · (-4) = 1.12",
-                f"ℓ = {values['ℓ']:g} → {after:.4f}",
+                f"A step of {_write(RATE)} times the gradient downhill, and the loss is smaller.",
+                f"w − {_write(RATE)} · {_write(gradients['w'])} = {_write(w.value.tolist())}   "
+                f"b − {_write(RATE)} · ({_write(gradients['b'])}) = {_write(b.value.tolist())}",
+                f"ℓ = {_write(values['ℓ'])} → {after:.4f}",
             ),
         ),
         numbers={
@@ -86,10 +94,11 @@ def lesson() -> Lesson:
     )
 
 
-def _known(node: Node) -> Any:
+def _gradient(node: Node) -> Any:
     assert node.gradient is not None  # backward has run
     return node.gradient
 
 
-def _plain(value: Any) -> Any:
-    return value.tolist()
+def _write(value: Any) -> str:
+    """6 for 6.0, and [-12 -4] for several."""
+    return bracket(map(_write, value)) if isinstance(value, list) else f"{value:g}"

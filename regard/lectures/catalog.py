@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from regard.naming import suggest
 
 if TYPE_CHECKING:
     from regard.lectures.lesson import Lesson
@@ -32,21 +34,18 @@ TITLES = {
 
 NAMES = tuple(TITLES)
 
-LENGTHY = {"any-b": "54 small networks are trained, which takes about a minute"}
+LENGTHY = {"any-b": "dozens of small networks are trained, which takes about a minute"}
 """Lectures to wait for, and why."""
 
 
 def play(name: str, **options: Any) -> Lesson:
-    """Work a lecture's example: `play("aaba").numbers["base_3"]["weights"]`.
+    """Compute a lecture's example: `play("aaba").numbers["base_3"]["weights"]`.
 
     `any-b` takes `quick=True`, for a run of seconds at small lengths.
     """
     if name not in TITLES:
-        near = difflib.get_close_matches(str(name), NAMES, n=1, cutoff=0)
-        raise ValueError(
-            f"no lecture is named {name!r}; the nearest is {near[0]!r}, all are: {', '.join(NAMES)}"
-        )
-    lesson = LESSONS[name]
+        raise ValueError(f"no lecture is named {name!r}; {suggest(name, NAMES)}")
+    lesson: Callable[..., Lesson] = import_module(_module(name)).lesson
     known = inspect.signature(lesson).parameters
     for option in options:
         if option not in known:
@@ -55,117 +54,6 @@ def play(name: str, **options: Any) -> Lesson:
     return lesson(**options)
 
 
-def _aaba() -> Lesson:
-    from regard.lectures.aaba import lesson
-
-    return lesson()
-
-
-def _any_b(quick: bool = False) -> Lesson:
-    from regard.lectures.any_b import lesson
-
-    return lesson(quick=quick)
-
-
-def _trick_was_sick() -> Lesson:
-    from regard.lectures.trick_was_sick import lesson
-
-    return lesson()
-
-
-def _backprop() -> Lesson:
-    from regard.lectures.backprop import lesson
-
-    return lesson()
-
-
-def _soft_database() -> Lesson:
-    from regard.lectures.soft_database import lesson
-
-    return lesson()
-
-
-def _sql() -> Lesson:
-    from regard.lectures.sql import lesson
-
-    return lesson()
-
-
-def _apple() -> Lesson:
-    from regard.lectures.apple import lesson
-
-    return lesson()
-
-
-def _positions() -> Lesson:
-    from regard.lectures.positions import lesson
-
-    return lesson()
-
-
-def _lstm() -> Lesson:
-    from regard.lectures.lstm import lesson
-
-    return lesson()
-
-
-def _layer_norm() -> Lesson:
-    from regard.lectures.layer_norm import lesson
-
-    return lesson()
-
-
-def _alignment() -> Lesson:
-    from regard.lectures.alignment import lesson
-
-    return lesson()
-
-
-def _coreference() -> Lesson:
-    from regard.lectures.coreference import lesson
-
-    return lesson()
-
-
-def _rnn_memory() -> Lesson:
-    from regard.lectures.rnn_memory import lesson
-
-    return lesson()
-
-
-def _residual() -> Lesson:
-    from regard.lectures.residual import lesson
-
-    return lesson()
-
-
-def _teacher_forcing() -> Lesson:
-    from regard.lectures.teacher_forcing import lesson
-
-    return lesson()
-
-
-def _order() -> Lesson:
-    from regard.lectures.order import lesson
-
-    return lesson()
-
-
-LESSONS: dict[str, Callable[..., Lesson]] = {
-    "aaba": _aaba,
-    "any-b": _any_b,
-    "trick-was-sick": _trick_was_sick,
-    "backprop": _backprop,
-    "soft-database": _soft_database,
-    "sql": _sql,
-    "apple": _apple,
-    "positions": _positions,
-    "lstm": _lstm,
-    "layer-norm": _layer_norm,
-    "alignment": _alignment,
-    "coreference": _coreference,
-    "rnn-memory": _rnn_memory,
-    "residual": _residual,
-    "teacher-forcing": _teacher_forcing,
-    "order": _order,
-}
+def _module(name: str) -> str:
+    """The module of a lecture in TITLES; no other name ever becomes an import."""
+    return f"regard.lectures.{name.replace('-', '_')}"

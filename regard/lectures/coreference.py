@@ -11,42 +11,43 @@ from torch import Tensor
 
 from regard.attention import Attended, Attention, Dot, Look
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import decimal, exact, plain, table
+from regard.lectures.formatting import decimal, double, table, to_list
 from regard.lectures.lesson import MODELS, Lesson, step
 
 FEATURES = ("thing", "alive", "place", "state")
 WORDS = ("The", "animal", "didn't", "cross", "the", "street", "because", "it", "was", "too")
-HAS = {
+FEATURES_OF = {
     "animal": ("thing", "alive"),
     "street": ("thing", "place"),
     "tired": ("state",),
     "wide": ("state",),
 }
-SAID_OF = {"tired": "alive", "wide": "place"}
+FEATURE_ASKED = {"tired": "alive", "wide": "place"}
 """What a thing has to be, for the adjective to be said of it."""
 HEADS = ("what it is", "how it is")
 STRENGTH = 3.0
 
 
 def features(*names: str) -> list[float]:
+    """1 for each named feature, 0 for the others."""
     return [float(feature in names) for feature in FEATURES]
 
 
-def asks(adjective: str) -> Tensor:
+def queries_of_it(adjective: str) -> Tensor:
     """The query of *it* in each head, (head, feature)."""
-    return STRENGTH * exact([features("thing", SAID_OF[adjective]), features("state")])
+    return STRENGTH * double([features("thing", FEATURE_ASKED[adjective]), features("state")])
 
 
-def read(adjective: str) -> Attended:
-    """Where the two heads of *it* look in the sentence that ends in `adjective`."""
-    words = exact([features(*HAS.get(word, ())) for word in [*WORDS, adjective]])
+def attend(adjective: str) -> Attended:
+    """Attention of the two heads of *it*, in the sentence that ends in `adjective`."""
+    words = double([features(*FEATURES_OF.get(word, ())) for word in [*WORDS, adjective]])
     keys = words.expand(1, len(HEADS), -1, -1)  # (batch, head, word, feature)
-    queries = asks(adjective).view(1, len(HEADS), 1, len(FEATURES))
+    queries = queries_of_it(adjective).view(1, len(HEADS), 1, len(FEATURES))
     return Attention(Dot())(queries, keys, keys)
 
 
 def lesson() -> Lesson:
-    tired, wide = read("tired"), read("wide")
+    tired, wide = attend("tired"), attend("wide")
     return Lesson(
         name="coreference",
         title=TITLES["coreference"],
@@ -54,20 +55,23 @@ def lesson() -> Lesson:
         steps=(
             step(
                 "The animal didn't cross the street because it was too tired. Which words does it "
-                "attend to? This model is set by hand, not trained: its words have four features.",
-                *(f"{word}: {', '.join(has)}" for word, has in HAS.items()),
+                "attend to? This model is set by hand, not trained: its words have "
+                f"{len(FEATURES)} features.",
+                *(f"{word}: {', '.join(names)}" for word, names in FEATURES_OF.items()),
                 "all other words: none",
             ),
             step(
-                "Two heads ask from it, each for features, with a strength of 3. One looks for "
-                "what it is: a thing that can be tired, and so is alive. The other looks for how "
-                "it is.",
+                f"{len(HEADS)} heads ask from it, each for features, with a strength of "
+                f"{STRENGTH:g}. One looks for what it is: a thing that can be tired, and so is "
+                "alive. The other looks for how it is.",
                 *table(
                     [
                         ("", *FEATURES),
                         *(
                             (name, *(decimal(number) for number in query))
-                            for name, query in zip(HEADS, asks("tired").tolist(), strict=True)
+                            for name, query in zip(
+                                HEADS, queries_of_it("tired").tolist(), strict=True
+                            )
                         ),
                     ]
                 ),
@@ -121,7 +125,7 @@ def _numbers(adjective: str, attended: Attended) -> dict[str, object]:
     best = _weights(attended).argmax(dim=-1).tolist()
     return {
         "words": words,
-        "scores": plain(attended.scores[0, :, 0]),
-        "weights": plain(_weights(attended)),
+        "scores": to_list(attended.scores[0, :, 0]),
+        "weights": to_list(_weights(attended)),
         "looks_most_at": dict(zip(HEADS, (words[i] for i in best), strict=True)),
     }

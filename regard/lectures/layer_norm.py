@@ -12,31 +12,33 @@ from torch import Tensor
 
 from regard.layers import LayerNorm
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import decimal, decimals, exact, plain
+from regard.lectures.formatting import decimal, decimals, double, to_list
 from regard.lectures.lesson import SEQUENCES, Lesson, step
 
-X = exact([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0])
+X = double([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0])
+STRETCH, SHIFT = 10, 3
 
 
 def lesson() -> Lesson:
     mean, variance = X.mean(), X.var(correction=0)
     # The ε that keeps a constant vector from 0/0 would show in the sixth digit.
-    norm = LayerNorm(len(X), eps=0.0, learned=False)
+    norm = LayerNorm(len(X), eps=0.0, elementwise_affine=False)
     normed = norm(X)
-    written = (X - mean) / variance
-    moved = norm(10 * X + 3)
+    as_written = (X - mean) / variance
+    moved = norm(STRETCH * X + SHIFT)
     beside = norm(torch.stack([X, X.flip(0) ** 2]))[0]
+    distances = " + ".join(decimal(distance) for distance in (X - mean).square().tolist())
+    deviation = decimal(float(variance.sqrt()))
     return Lesson(
         name="layer-norm",
         title=TITLES["layer-norm"],
         source=SEQUENCES,
         steps=(
-            step("Eight features of one word.", f"x = {decimals(X)}"),
+            step(f"{len(X)} features of one word.", f"x = {decimals(X)}"),
             step(
                 "Their mean, and the mean of the squared distances from it.",
-                f"μ = 40/8 = {decimal(float(mean))}",
-                f"σ² = (9 + 1 + 1 + 1 + 0 + 0 + 4 + 16)/8 = {decimal(float(variance))}   "
-                f"σ = {decimal(float(variance.sqrt()))}",
+                f"μ = {decimal(float(X.sum()))}/{len(X)} = {decimal(float(mean))}",
+                f"σ² = ({distances})/{len(X)} = {decimal(float(variance))}   σ = {deviation}",
             ),
             step(
                 "Take away the mean and divide by σ, the root of the variance.",
@@ -46,34 +48,35 @@ def lesson() -> Lesson:
             step(
                 "Divided by the variance instead, as the lecture's σ̂ is written, the features "
                 "have the mean 0 but not the variance 1.",
-                f"(x − μ)/σ² = {decimals(written, 3)}",
-                _moments(written),
+                f"(x − μ)/σ² = {decimals(as_written, 3)}",
+                _moments(as_written),
             ),
             step(
                 "Stretching and shifting all features together changes nothing, and neither does "
                 "another word in the batch.",
-                f"LayerNorm(10x + 3) = {decimals(moved, 2)}",
+                f"LayerNorm({STRETCH}x + {SHIFT}) = {decimals(moved, 2)}",
                 f"with a neighbour   = {decimals(beside, 2)}",
             ),
         ),
         numbers={
-            "x": plain(X),
-            "mean": plain(mean),
-            "variance": plain(variance),
-            "normed": plain(normed),
-            "normed_mean": plain(normed.mean()),
-            "normed_variance": plain(normed.var(correction=0)),
-            "stretched_and_shifted": plain(moved),
-            "with_a_neighbour": plain(beside),
+            "x": to_list(X),
+            "mean": to_list(mean),
+            "variance": to_list(variance),
+            "normed": to_list(normed),
+            "normed_mean": to_list(normed.mean()),
+            "normed_variance": to_list(normed.var(correction=0)),
+            "stretched_and_shifted": to_list(moved),
+            "with_a_neighbour": to_list(beside),
             "as_written": {
-                "normed": plain(written),
-                "normed_mean": plain(written.mean()),
-                "normed_variance": plain(written.var(correction=0)),
+                "normed": to_list(as_written),
+                "normed_mean": to_list(as_written.mean()),
+                "normed_variance": to_list(as_written.var(correction=0)),
             },
         },
         slip=(
             "the lecture writes σ̂ = Σ (xᵢ − μ)²/d, which is the variance, and divides by it; unit "
-            "variance needs its square root. Here that is 2 in place of 4."
+            f"variance needs its square root. Here that is {deviation} in place of "
+            f"{decimal(float(variance))}."
         ),
     )
 

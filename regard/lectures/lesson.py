@@ -26,6 +26,7 @@ class Step:
 
 
 def step(text: str, *lines: str) -> Step:
+    """A Step of a sentence and any number of lines."""
     return Step(text, lines)
 
 
@@ -52,15 +53,15 @@ class Lesson:
         """Title, steps and slip as lines of text."""
         lines = [self.title, self.source, ""]
         for number, step in enumerate(self.steps, start=1):
-            lines += _wrapped(f"{number:>2}. {step.text}")
+            lines += _wrap(f"{number:>2}. {step.text}")
             lines += [f"      {line}" for line in step.lines]
         if self.slip is not None:
-            lines += ["", *_wrapped(f"A slip: {self.slip}")]
+            lines += ["", *_wrap(f"A slip: {self.slip}")]
         return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.text()
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     return textwrap.wrap(text, width=96, subsequent_indent="    ")

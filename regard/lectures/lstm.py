@@ -13,18 +13,18 @@ from torch import Tensor
 
 from regard.layers import Gates, LSTMCell, RecurrentState, watch_gates
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import decimals, exact, plain, table
+from regard.lectures.formatting import decimals, double, table, to_list
 from regard.lectures.lesson import SEQUENCES, Lesson, step
-from regard.lectures.workshop import workshop
+from regard.lectures.seeding import fixed_seed
 from regard.looking import Curves
 
-CELL = exact([[0.5, -1.0, 2.0]])
+CELL = double([[0.5, -1.0, 2.0]])
 WORDS, SEED = 100, 9
 FORGET = (0.5, 0.9, 0.99, 1.0)
 
 
-def held(*, forget: float, input: float, output: float = 0.5) -> LSTMCell:
-    """A cell whose gates stand still; only what it would write depends on what it hears."""
+def fix_gates(*, forget: float, input: float, output: float = 0.5) -> LSTMCell:
+    """An LSTM cell whose gates are constants; only its candidate depends on the input."""
     cell = LSTMCell(input_size=2, hidden_size=CELL.shape[-1]).double()
     size = cell.hidden_size
     with torch.no_grad():
@@ -32,13 +32,13 @@ def held(*, forget: float, input: float, output: float = 0.5) -> LSTMCell:
             rows = slice(block * size, (block + 1) * size)
             for weight in (cell.weight_ih, cell.weight_hh, cell.bias_hh):
                 weight[rows] = 0.0
-            cell.bias_ih[rows] = exact(gate).logit()  # ±∞ for a gate of 1 or 0, whose σ is exact
+            cell.bias_ih[rows] = double(gate).logit()  # ±∞ for a gate of 1 or 0, whose σ is exact
     return cell
 
 
 @torch.no_grad()
-def read(cell: LSTMCell, words: Tensor) -> Gates:
-    """All that goes on in the cell over words (word, input), with CELL in its memory before."""
+def run(cell: LSTMCell, words: Tensor) -> Gates:
+    """Gates and states over words (word, input), starting from the cell state CELL."""
     state = RecurrentState(torch.zeros_like(CELL), CELL)
     with watch_gates(cell) as seen:
         for word in words:
@@ -48,14 +48,14 @@ def read(cell: LSTMCell, words: Tensor) -> Gates:
 
 
 def lesson() -> Lesson:
-    with workshop(SEED):
+    with fixed_seed(SEED):
         words = torch.randn(WORDS, 2, dtype=torch.float64)
-        keeping = read(held(forget=1.0, input=0.0), words)
-        writing = read(held(forget=0.0, input=1.0), words[:1])
-        fading = {f: read(held(forget=f, input=0.0), words) for f in FORGET}
+        keeping = run(fix_gates(forget=1.0, input=0.0), words)
+        writing = run(fix_gates(forget=0.0, input=1.0), words[:1])
+        fading = {f: run(fix_gates(forget=f, input=0.0), words) for f in FORGET}
     shares = {f: _share(gates) for f, gates in fading.items()}
     cell, output, hidden = (_last(keeping, part) for part in ("cell", "output", "hidden"))
-    written = output * cell
+    as_written = output * cell
     return Lesson(
         name="lstm",
         title=TITLES["lstm"],
@@ -90,32 +90,32 @@ def lesson() -> Lesson:
                 ),
             ),
             step(
-                "What the rest of the network sees is the cell pressed by tanh, times the output "
-                "gate, here o = 0.5; beside it the lecture's version without the tanh.",
+                "What the rest of the network sees is the tanh of the cell, times the output "
+                f"gate, here o = {output[0]:g}; beside it the lecture's version without the tanh.",
                 f"o ⊙ tanh(c) = {decimals(hidden)}",
-                f"o ⊙ c       = {decimals(written)}",
+                f"o ⊙ c       = {decimals(as_written)}",
             ),
         ),
         numbers={
             "words": WORDS,
             "kept": {
-                "forget": plain(_last(keeping, "forget")),
-                "input": plain(_last(keeping, "input")),
-                "cell_before": plain(CELL[0]),
-                "cell_after": plain(cell),
+                "forget": to_list(_last(keeping, "forget")),
+                "input": to_list(_last(keeping, "input")),
+                "cell_before": to_list(CELL[0]),
+                "cell_after": to_list(cell),
             },
             "written": {
-                "candidate": plain(_last(writing, "candidate")),
-                "cell": plain(_last(writing, "cell")),
+                "candidate": to_list(_last(writing, "candidate")),
+                "cell": to_list(_last(writing, "cell")),
             },
-            "left_of_the_cell": [{"forget": f, "by_step": s} for f, s in shares.items()],
-            "output_gate": plain(output),
-            "hidden": plain(hidden),
-            "as_written": {"hidden": plain(written)},
+            "share_of_cell_left": [{"forget": f, "by_step": s} for f, s in shares.items()],
+            "output_gate": to_list(output),
+            "hidden": to_list(hidden),
+            "as_written": {"hidden": to_list(as_written)},
         },
         slip=(
             "the lecture writes h = o ⊙ c; the usual cell, and torch's, is h = o ⊙ tanh(c), which "
-            "keeps what is shown between −1 and 1 however much the cell has gathered."
+            "keeps the output between −1 and 1 however much the cell has gathered."
         ),
         curves=(
             Curves(
@@ -137,5 +137,5 @@ def _last(gates: Gates, part: str) -> Tensor:
 def _share(gates: Gates) -> list[float]:
     """How much of the first cell there is before any word, after one, after two, …"""
     cells = torch.cat([CELL, gates.of("cell")[0]])  # (1 + word, hidden)
-    shares: list[float] = plain(cells.norm(dim=-1) / CELL.norm())
+    shares: list[float] = to_list(cells.norm(dim=-1) / CELL.norm())
     return shares

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from regard.attention import Attended, Look, MultiHead, Sinusoidal, watch
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import decimals, plain
+from regard.lectures.formatting import decimals, max_difference, to_list
 from regard.lectures.lesson import SELF_ATTENTION, Lesson, step
-from regard.lectures.workshop import workshop
+from regard.lectures.seeding import fixed_seed
 
 WORDS = ("dog", "bites", "man")
-TURNED = [2, 1, 0]
+REVERSED = [2, 1, 0]
 SIZE, HEADS, SEED = 8, 2, 1
 
 
@@ -35,20 +35,22 @@ class Reader(nn.Module):
 
 
 def compare(positions: nn.Module) -> tuple[Tensor, Tensor, Attended, Attended]:
-    """The sentence read as it is and turned round, its words brought back to their places."""
-    with workshop(SEED), torch.no_grad():
+    """Outputs and attention for the sentence and for its reverse, outputs word by word alike."""
+    with fixed_seed(SEED), torch.no_grad():
         words = torch.randn(1, len(WORDS), SIZE, dtype=torch.float64)
         reader = Reader(positions).double()
         with watch(reader) as seen:
             straight = reader(words)[0]
-            turned = reader(words[:, TURNED])[0][TURNED]  # turning round twice is nothing
+            reversed_ = reader(words[:, REVERSED])[0][
+                REVERSED
+            ]  # reversed twice: the order of WORDS
     first, second = seen["attention"]
-    return straight, turned, first, second
+    return straight, reversed_, first, second
 
 
 def lesson() -> Lesson:
     blind, seeing = compare(nn.Identity()), compare(Sinusoidal(SIZE))
-    sentences = (WORDS, tuple(WORDS[i] for i in TURNED))
+    sentences = (WORDS, tuple(WORDS[i] for i in REVERSED))
     return Lesson(
         name="order",
         title=TITLES["order"],
@@ -62,19 +64,19 @@ def lesson() -> Lesson:
             step(
                 "Without positions every word reads the same in both sentences: who bites whom "
                 "cannot be told.",
-                *_said_of_dog(*blind[:2]),
-                f"largest difference of any output: {_difference(*blind[:2]):.1e}",
+                *_output_of_dog(*blind[:2]),
+                f"largest difference of any output: {max_difference(*blind[:2]):.1e}",
             ),
             step(
                 "With sinusoidal positions added to the words, dog as the first word and dog as "
                 "the last are different vectors, and read different things.",
-                *_said_of_dog(*seeing[:2]),
-                f"largest difference of any output: {_difference(*seeing[:2]):.2f}",
+                *_output_of_dog(*seeing[:2]),
+                f"largest difference of any output: {max_difference(*seeing[:2]):.2f}",
             ),
         ),
         numbers={
             "words": list(WORDS),
-            "permutation": TURNED,
+            "permutation": REVERSED,
             "without_positions": _numbers(*blind),
             "with_positions": _numbers(*seeing),
         },
@@ -86,24 +88,20 @@ def lesson() -> Lesson:
     )
 
 
-def _difference(straight: Tensor, turned: Tensor) -> float:
-    return float((straight - turned).abs().max())
-
-
-def _said_of_dog(straight: Tensor, turned: Tensor) -> tuple[str, str]:
+def _output_of_dog(straight: Tensor, reversed_: Tensor) -> tuple[str, str]:
     return (
         f"dog in “dog bites man” reads {decimals(straight[0, :4])} …",
-        f"dog in “man bites dog” reads {decimals(turned[0, :4])} …",
+        f"dog in “man bites dog” reads {decimals(reversed_[0, :4])} …",
     )
 
 
 def _numbers(
-    straight: Tensor, turned: Tensor, first: Attended, second: Attended
+    straight: Tensor, reversed_: Tensor, first: Attended, second: Attended
 ) -> dict[str, object]:
     return {
-        "outputs": plain(straight),
-        "outputs_of_permuted": plain(turned),  # word by word as in `words`
-        "largest_difference": _difference(straight, turned),
-        "weights": plain(first.weights[0]),
-        "weights_of_permuted": plain(second.weights[0]),
+        "outputs": to_list(straight),
+        "outputs_of_permuted": to_list(reversed_),  # word by word as in `words`
+        "largest_difference": max_difference(straight, reversed_),
+        "weights": to_list(first.weights[0]),
+        "weights_of_permuted": to_list(second.weights[0]),
     }

@@ -8,34 +8,47 @@ Vaswani et al. (2017), section 3.5.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from regard.attention import Sinusoidal, sinusoids
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import decimal, plain, table
+from regard.lectures.formatting import decimal, decimals, fraction, table, to_list
 from regard.lectures.lesson import MODELS, SEQUENCES, Lesson, step
 from regard.looking import Curves
 
-SIZE, SHOWN, DRAWN = 4, 8, 21
-WAVES = ("sin pos", "cos pos", "sin(pos/100)", "cos(pos/100)")
-WRITTEN = ("sin pos", "cos(pos/10)", "sin(pos/100)", "cos(pos/1000)")
+SIZE, POSITIONS_LISTED, POSITIONS_DRAWN = 4, 8, 21
+BASE = 10000.0
+WORD = torch.tensor([1.0, 2.0, 3.0, 4.0])
+
+
+def name_waves(exponents: Sequence[int]) -> tuple[str, ...]:
+    """sin pos, cos pos, sin(pos/100), …: sine and cosine by turns of pos / BASE^(exponent/d)."""
+    divisors = [BASE ** (exponent / SIZE) for exponent in exponents]
+    angles = [" pos" if divisor == 1 else f"(pos/{divisor:g})" for divisor in divisors]
+    return tuple(f"{'cos' if i % 2 else 'sin'}{angle}" for i, angle in enumerate(angles))
+
+
+WAVES = name_waves([i - i % 2 for i in range(SIZE)])
+WAVES_AS_WRITTEN = name_waves(range(SIZE))
 
 
 def as_written(positions: Tensor) -> Tensor:
     """The lecture's general formula: index i in the exponent of the cosine too, (position, 4)."""
     index = torch.arange(SIZE, dtype=torch.float64)
-    angles = positions.unsqueeze(-1) / 10000.0 ** (index / SIZE)
+    angles = positions.unsqueeze(-1) / BASE ** (index / SIZE)
     return torch.where(index % 2 == 0, angles.sin(), angles.cos())
 
 
 def lesson() -> Lesson:
-    rows = sinusoids(torch.arange(SHOWN), SIZE)
-    written = as_written(torch.arange(SHOWN))
-    drawn = sinusoids(torch.arange(DRAWN), SIZE)
-    word = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
-    added = Sinusoidal(SIZE)(word.unsqueeze(0), start=1)[0]
-    counter = [f"{position:04b}" for position in range(SHOWN)]
+    rows = sinusoids(torch.arange(POSITIONS_LISTED), SIZE)
+    written = as_written(torch.arange(POSITIONS_LISTED))
+    drawn = sinusoids(torch.arange(POSITIONS_DRAWN), SIZE)
+    added = Sinusoidal(SIZE)(WORD.view(1, 1, -1), start=1)[0, 0]
+    speeds = [fraction(BASE ** -(k / SIZE)) for k in range(0, SIZE, 2)]
+    counter = [f"{position:04b}" for position in range(POSITIONS_LISTED)]
     return Lesson(
         name="positions",
         title=TITLES["positions"],
@@ -47,42 +60,45 @@ def lesson() -> Lesson:
                 *(f"{position}: {' '.join(digits)}" for position, digits in enumerate(counter)),
             ),
             step(
-                "Waves do it smoothly. With d = 4 there are two speeds, 1/10000⁰ = 1 and "
-                "1/10000^(2/4) = 1/100, and a sine and a cosine for each.",
+                f"Waves do it smoothly. With d = {SIZE} there are {len(speeds)} speeds, "
+                f"1/{BASE:.0f}^(2k/{SIZE}) = {' and '.join(speeds)}, and a sine and a cosine for "
+                "each.",
                 *_rows(rows, WAVES),
             ),
             step(
                 "The vector of a position is added to the embedding of the word that stands there. "
-                "The word [1 2 3 4] at position 1:",
-                "[" + " ".join(decimal(number) for number in added[0].tolist()) + "]",
+                f"The word {decimals(WORD)} at position 1:",
+                decimals(added),
             ),
             step(
                 "As the lecture's general formula has it, with i in every exponent, the cosines "
                 "would turn at speeds of their own.",
-                *_rows(written, WRITTEN),
+                *_rows(written, WAVES_AS_WRITTEN),
             ),
         ),
         numbers={
             "size": SIZE,
-            "encodings": plain(rows),
+            "encodings": to_list(rows),
             "waves": list(WAVES),
-            "word_at_position_1": plain(added[0]),
+            "word_at_position_1": to_list(added),
             "binary": counter,
-            "as_written": {"encodings": plain(written), "waves": list(WRITTEN)},
+            "as_written": {"encodings": to_list(written), "waves": list(WAVES_AS_WRITTEN)},
         },
         slip=(
-            "the general formula writes 10000^(i/d) for sine and cosine alike, which for d = 4 "
-            "gives cos(pos/10) and cos(pos/1000); the lecture's own example, and the paper, use "
-            "the even index 2k for both: cos(pos) and cos(pos/100). So does regard."
+            f"the general formula writes {BASE:.0f}^(i/d) for sine and cosine alike, which for "
+            f"d = {SIZE} gives {' and '.join(WAVES_AS_WRITTEN[1::2])}; the lecture's own example, "
+            f"and the paper, use the even index 2k for both: {' and '.join(WAVES[1::2])}. So does "
+            "regard."
         ),
         curves=(
             Curves(
-                title="Four dimensions over twenty positions",
+                title=f"{SIZE} dimensions over {POSITIONS_DRAWN - 1} positions",
                 x_label="position",
                 y_label="encoding",
-                x=tuple(float(position) for position in range(DRAWN)),
+                x=tuple(float(position) for position in range(POSITIONS_DRAWN)),
                 series={
-                    wave: tuple(plain(values)) for wave, values in zip(WAVES, drawn.T, strict=True)
+                    wave: tuple(to_list(values))
+                    for wave, values in zip(WAVES, drawn.T, strict=True)
                 },
             ),
         ),

@@ -11,32 +11,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from regard.layers import FeedForward, Residual
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import decimals, exact, plain
+from regard.lectures.formatting import decimals, double, max_difference, to_list
 from regard.lectures.lesson import SEQUENCES, Lesson, step
-from regard.lectures.workshop import workshop
+from regard.lectures.seeding import fixed_seed
 from regard.looking import Curves
 
 SIZE, SHALLOW, DEEP, SEED = 8, 2, 50, 14
-X = exact([[1.0, -2.0, 3.0, 0.5, -1.0, 0.0, 2.0, -0.5]])
+X = double([[1.0, -2.0, 3.0, 0.5, -1.0, 0.0, 2.0, -0.5]])
 
 
-def block() -> FeedForward:
+def random_block() -> FeedForward:
+    """g with random weights."""
     return FeedForward(SIZE, 2 * SIZE).double()
 
 
-def saying_nothing() -> FeedForward:
-    """g = 0: whatever the hidden layer thinks, nothing of it comes out."""
-    nothing = block()
-    nn.init.zeros_(nothing.contract.weight)
-    nn.init.zeros_(nothing.contract.bias)
-    return nothing
+def zero_block() -> FeedForward:
+    """g = 0: the output layer is zero, whatever the hidden layer computes."""
+    block = random_block()
+    nn.init.zeros_(block.contract.weight)
+    nn.init.zeros_(block.contract.bias)
+    return block
 
 
 def residual(g: FeedForward) -> Residual:
+    """x + g(norm(x))"""
     return Residual(g, SIZE, norm="pre").double()
 
 
@@ -52,13 +54,13 @@ def gradients(layers: Sequence[nn.Module]) -> list[float]:
 
 
 def lesson() -> Lesson:
-    with workshop(SEED):
-        shallow = nn.Sequential(*(residual(block()) for _ in range(SHALLOW)))
-        empty = [residual(saying_nothing()) for _ in range(DEEP - SHALLOW)]
+    with fixed_seed(SEED):
+        shallow = nn.Sequential(*(residual(random_block()) for _ in range(SHALLOW)))
+        empty = [residual(zero_block()) for _ in range(DEEP - SHALLOW)]
         deep = nn.Sequential(*shallow, *empty)
-        plain_layer = saying_nothing()
-        with_road = gradients([residual(block()) for _ in range(DEEP)])
-        without = gradients([block() for _ in range(DEEP)])
+        plain_layer = zero_block()
+        with_residual = gradients([residual(random_block()) for _ in range(DEEP)])
+        without_residual = gradients([random_block() for _ in range(DEEP)])
     with torch.no_grad():
         same, few, many, lost = empty[0](X), shallow(X), deep(X), plain_layer(X)
     return Lesson(
@@ -81,23 +83,23 @@ def lesson() -> Lesson:
                 f"top, are a network of {DEEP} layers that equals the shallow one.",
                 f"{SHALLOW:>2} layers: {decimals(few[0])}",
                 f"{DEEP:>2} layers: {decimals(many[0])}",
-                f"largest difference: {_difference(few, many):g}",
+                f"largest difference: {max_difference(few, many):g}",
             ),
             step(
                 f"It also leaves the gradient a road. Through {DEEP} layers with random weights, "
                 "this share of it arrives at the bottom.",
-                f"with the road: {with_road[0]:.2f}   without: {without[0]:.1e}",
+                f"with the residual: {with_residual[0]:.2f}   without: {without_residual[0]:.1e}",
             ),
         ),
         numbers={
-            "x": plain(X[0]),
-            "identity": plain(same[0]),
-            "plain_layer": plain(lost[0]),
+            "x": to_list(X[0]),
+            "identity": to_list(same[0]),
+            "plain_layer": to_list(lost[0]),
             "layers": {"shallow": SHALLOW, "deep": DEEP},
-            "shallow": plain(few[0]),
-            "deep": plain(many[0]),
-            "largest_difference": _difference(few, many),
-            "gradient": {"residual": with_road, "plain": without},
+            "shallow": to_list(few[0]),
+            "deep": to_list(many[0]),
+            "largest_difference": max_difference(few, many),
+            "gradient": {"residual": with_residual, "plain": without_residual},
         },
         curves=(
             Curves(
@@ -105,12 +107,8 @@ def lesson() -> Lesson:
                 x_label="layer, from the bottom",
                 y_label="share of the gradient at the top",
                 x=tuple(float(n) for n in range(DEEP + 1)),
-                series={"residual": tuple(with_road), "plain": tuple(without)},
+                series={"residual": tuple(with_residual), "plain": tuple(without_residual)},
                 log=True,
             ),
         ),
     )
-
-
-def _difference(one: Tensor, other: Tensor) -> float:
-    return float((one - other).abs().max())

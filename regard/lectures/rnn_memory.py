@@ -14,17 +14,17 @@ from torch import Tensor, nn
 
 from regard.layers import Recurrent, gradient_flow
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import exact, plain, table
+from regard.lectures.formatting import double, max_difference, table, to_list
 from regard.lectures.lesson import SELF_ATTENTION, Lesson, step
 from regard.looking import Curves
 
 NORMS = (0.9, 1.0, 1.1)
 STEPS = 100
 SHOWN = (1, 10, 50, 100)
-SWAP = exact([[0.0, 1.0], [1.0, 0.0]])
+SWAP = double([[0.0, 1.0], [1.0, 0.0]])
 """V is this times its norm. It turns the vector over and changes no length, and it has no negative
 entry: a ReLU that never sees a negative number is not there, and the network is linear."""
-WORD = exact([3.0, 4.0])
+WORD = double([3.0, 4.0])
 
 
 def network(kind: str, norm: float) -> Recurrent:
@@ -39,43 +39,44 @@ def network(kind: str, norm: float) -> Recurrent:
     return recurrent
 
 
-def one_word_then_silence() -> Tensor:
+def impulse() -> Tensor:
+    """One word followed by zeros, (1, time, 2)."""
     words = torch.zeros(1, STEPS + 1, 2, dtype=torch.float64)
     words[0, 0] = WORD
     return words
 
 
 @torch.no_grad()
-def left(kind: str, norm: float) -> list[float]:
-    """‖h_i‖ / ‖W w_1‖ at every step after the word was heard."""
-    hidden, _ = network(kind, norm)(one_word_then_silence())
-    shares: list[float] = plain(hidden[0].norm(dim=-1) / WORD.norm())
+def share_left(kind: str, norm: float) -> list[float]:
+    """‖h_i‖ / ‖W w_1‖ at every step since the word."""
+    hidden, _ = network(kind, norm)(impulse())
+    shares: list[float] = to_list(hidden[0].norm(dim=-1) / WORD.norm())
     return shares
 
 
-def flow(norm: float) -> list[float]:
+def gradient_share(norm: float) -> list[float]:
     """‖∂loss/∂h_i‖ for a loss at the end, as a share of what it is there, from the end back."""
     linear = network("rnn-relu", norm)
-    gradient = gradient_flow(linear, one_word_then_silence(), lambda out: out[0][0, -1].sum())
-    shares: list[float] = plain((gradient / gradient[-1]).flip(0))
+    gradient = gradient_flow(linear, impulse(), lambda out: out[0][0, -1].sum())
+    shares: list[float] = to_list((gradient / gradient[-1]).flip(0))
     return shares
 
 
 @torch.no_grad()
-def unrolled(norm: float, words: Tensor) -> float:
-    """How far Σ V^(i−j) W w_j is from what the network has in the end; words (word, 2)."""
+def unrolling_error(norm: float, words: Tensor) -> float:
+    """The largest difference between Σ V^(i−j) W w_j and the last state, for words (word, 2)."""
     hidden, _ = network("rnn-relu", norm)(words.unsqueeze(0))
     powers = [torch.linalg.matrix_power(norm * SWAP, len(words) - 1 - j) for j in range(len(words))]
     total = torch.stack([V @ w for V, w in zip(powers, words, strict=True)]).sum(dim=0)
-    return float((hidden[0, -1] - total).abs().max())
+    return max_difference(hidden[0, -1], total)
 
 
 def lesson() -> Lesson:
-    linear = {norm: left("rnn-relu", norm) for norm in NORMS}
-    pressed = {norm: left("rnn", norm) for norm in NORMS}
-    back = {norm: flow(norm) for norm in NORMS}
-    sentence = exact([[1.0, 2.0], [3.0, 1.0], [0.0, 2.0], [2.0, 2.0], [1.0, 0.0]])
-    apart = {norm: unrolled(norm, sentence) for norm in NORMS}
+    linear = {norm: share_left("rnn-relu", norm) for norm in NORMS}
+    with_tanh = {norm: share_left("rnn", norm) for norm in NORMS}
+    back = {norm: gradient_share(norm) for norm in NORMS}
+    sentence = double([[1.0, 2.0], [3.0, 1.0], [0.0, 2.0], [2.0, 2.0], [1.0, 0.0]])
+    errors = {norm: unrolling_error(norm, sentence) for norm in NORMS}
     return Lesson(
         name="rnn-memory",
         title=TITLES["rnn-memory"],
@@ -87,8 +88,8 @@ def lesson() -> Lesson:
                 "h_i = tanh(W w_i + V h_{i-1}) ≈ Σ_j V^(i−j) W w_j",
             ),
             step(
-                "On five words, the network and the sum agree.",
-                f"largest difference {max(apart.values()):.0e}",
+                f"On {len(sentence)} words, the network and the sum agree.",
+                f"largest difference {max(errors.values()):.0e}",
             ),
             step(
                 "One word and then silence. What is left of the word after so many steps is "
@@ -99,7 +100,7 @@ def lesson() -> Lesson:
                 "With the tanh nothing explodes, but nothing stays as it was either: at ‖V‖ = 1 "
                 "the word fades slowly, and above it the network settles where it would have "
                 "settled after almost any word.",
-                *_rows(pressed),
+                *_rows(with_tanh),
             ),
             step(
                 "The gradient of a loss at the end walks the same road back, and what does not "
@@ -109,15 +110,15 @@ def lesson() -> Lesson:
         ),
         numbers={
             "steps": STEPS,
-            "word": plain(WORD),
-            "unrolled_difference": {f"{n:g}": away for n, away in apart.items()},
-            "left": {f"{n:g}": shares for n, shares in linear.items()},
-            "left_with_tanh": {f"{n:g}": shares for n, shares in pressed.items()},
+            "word": to_list(WORD),
+            "unrolled_difference": {f"{n:g}": error for n, error in errors.items()},
+            "share_left": {f"{n:g}": shares for n, shares in linear.items()},
+            "share_left_with_tanh": {f"{n:g}": shares for n, shares in with_tanh.items()},
             "gradient": {f"{n:g}": shares for n, shares in back.items()},
         },
         curves=(
             _curves("What is left of a word", "share left", linear, log=True),
-            _curves("The same through tanh", "share left", pressed, log=True),
+            _curves("The same through tanh", "share left", with_tanh, log=True),
         ),
     )
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention import Attended, Attention, Cosine, Dot, Look, Proportional
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import decimal, exact, fractions, plain, table
+from regard.lectures.formatting import decimal, double, fractions, table, to_list
 from regard.lectures.lesson import SEQUENCES, Lesson, step
 
 KEYS = ("arrow", "flies", "like", "an", "time")
@@ -29,20 +29,21 @@ STRENGTHS = (1.0, 5.0, 20.0, 100.0)
 
 
 def one_hot(words: tuple[str, ...]) -> Tensor:
-    return exact([[float(word == key) for key in KEYS] for word in words])
+    """(word, key), 1 where a word is the key."""
+    return double([[float(word == key) for key in KEYS] for word in words])
 
 
-def hard(query: str) -> Attended:
-    """Equal or not: the score of one-hot words is 1 or 0."""
+def exact_lookup(query: str) -> Attended:
+    """Attention by equality: the score of one-hot words is 1 or 0."""
     return Attention(Dot(), Proportional())(one_hot((query,)), one_hot(KEYS), one_hot(VALUES))
 
 
-def soft(query: str, strength: float) -> Attended:
-    """Related more or less: the cosine of two meanings, times a strength."""
-    keys = exact([MEANINGS[word] for word in KEYS])
-    asked = exact([MEANINGS[query]])
+def soft_lookup(query: str, strength: float) -> Attended:
+    """Attention by relatedness: the cosine of two meanings, times a strength."""
+    keys = double([MEANINGS[word] for word in KEYS])
+    queries = double([MEANINGS[query]])
     with torch.no_grad():
-        return Attention(Cosine(strength))(asked, keys, one_hot(VALUES))
+        return Attention(Cosine(strength))(queries, keys, one_hot(VALUES))
 
 
 def answer(read: Attended) -> str:
@@ -52,14 +53,15 @@ def answer(read: Attended) -> str:
 
 def shares(read: Attended) -> dict[str, float]:
     """How much of each word there is in the output."""
-    return dict(zip(KEYS, plain(read.context[0]), strict=True))
+    return dict(zip(KEYS, to_list(read.context[0]), strict=True))
 
 
 def lesson() -> Lesson:
-    exactly = hard("time")
-    softly = {strength: soft("time", strength) for strength in STRENGTHS}
+    exact = exact_lookup("time")
+    soft = {strength: soft_lookup("time", strength) for strength in STRENGTHS}
     scores = (one_hot(KEYS) * one_hot(VALUES)).sum(dim=-1).unsqueeze(0)  # key · value, no query
-    written, _ = Proportional()(scores, None, scores)
+    as_written, _ = Proportional()(scores, None, scores)
+    weighed = [key for key, weight in zip(KEYS, as_written[0], strict=True) if weight]
     return Lesson(
         name="soft-database",
         title=TITLES["soft-database"],
@@ -72,24 +74,25 @@ def lesson() -> Lesson:
             step(
                 "Keys as one-hot vectors: the inner product is 1 where query and key are the same "
                 "word, else 0, and all weight goes to that row.",
-                *table([("key", *KEYS), ("weight", *(_cells(exactly.weights[0])))]),
-                f"time → {answer(exactly)}",
+                *table([("key", *KEYS), ("weight", *(_cells(exact.weights[0])))]),
+                f"time → {answer(exact)}",
             ),
             step(
                 "Relatedness should not be hard-coded, and a word is related to several. So give "
-                "each word a meaning (here four numbers, set by hand) and score by the cosine "
+                f"each word a meaning (here {len(MEANINGS['time'])} numbers, set by hand) and "
+                "score by the cosine "
                 "times a strength. The weaker it is, the more of the values are mixed.",
                 *table(
                     [
                         ("strength", *KEYS),
-                        *((f"{s:g}", *_cells(r.weights[0], 3)) for s, r in softly.items()),
+                        *((f"{s:g}", *_cells(r.weights[0], 3)) for s, r in soft.items()),
                     ]
                 ),
             ),
             step(
                 "The output is a weighted sum of values. At every strength most of it is arrow; "
                 "at a large one all of it is, and the soft database answers like the hard one.",
-                *(f"strength {s:g}: {_said(r)}" for s, r in softly.items()),
+                *(f"strength {s:g}: {_write_sum(r)}" for s, r in soft.items()),
             ),
         ),
         numbers={
@@ -98,30 +101,31 @@ def lesson() -> Lesson:
             "values": list(VALUES),
             "meanings": MEANINGS,
             "exact": {
-                "scores": plain(exactly.scores[0]),
-                "weights": plain(exactly.weights[0]),
-                "answer": answer(exactly),
+                "scores": to_list(exact.scores[0]),
+                "weights": to_list(exact.weights[0]),
+                "answer": answer(exact),
             },
             "soft": [
                 {
                     "strength": s,
-                    "scores": plain(r.scores[0]),
-                    "weights": plain(r.weights[0]),
+                    "scores": to_list(r.scores[0]),
+                    "weights": to_list(r.weights[0]),
                     "output": shares(r),
                     "answer": answer(r),
                 }
-                for s, r in softly.items()
+                for s, r in soft.items()
             ],
-            "as_written": {"scores": plain(scores[0]), "weights": plain(written[0])},
+            "as_written": {"scores": to_list(scores[0]), "weights": to_list(as_written[0])},
         },
         slip=(
             "the lecture asks for the relatedness “between keys and values”; it is between queries "
             "and keys. Key against value, the query has no say: whatever is asked, the weights are "
-            f"{fractions(written[0])}: on flies, like and an, where key and value are one word."
+            f"{fractions(as_written[0])}: on {', '.join(weighed)}, where key and value are one "
+            "word."
         ),
         looks=(
             Look.of_weights(
-                torch.cat([exactly.weights, *(r.weights for r in softly.values())]),
+                torch.cat([exact.weights, *(r.weights for r in soft.values())]),
                 path="soft database",
                 kind="memory",
                 queries=["time =", *(f"time, β = {s:g}" for s in STRENGTHS)],
@@ -135,6 +139,6 @@ def _cells(row: Tensor, digits: int = 4) -> list[str]:
     return [decimal(number, digits) for number in row.tolist()]
 
 
-def _said(read: Attended) -> str:
+def _write_sum(read: Attended) -> str:
     parts = sorted(shares(read).items(), key=lambda part: -part[1])
     return " + ".join(f"{share:.3f} {word}" for word, share in parts if share >= 0.0005)

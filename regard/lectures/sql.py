@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.attention import Attended, Attention, Dot, Look, Prepared, Proportional, Score, Softmax
 from regard.attention.comparisons import Comparison, Table
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import decimals, fractions, plain, table
+from regard.lectures.formatting import decimal, decimals, fraction, fractions, table, to_list
 from regard.lectures.lesson import MODELS, Lesson, step
 
 PERSONS = (
@@ -22,11 +22,11 @@ PERSONS = (
     ("005123174823", "Ashkan", "Mohammadi"),
 )
 EQUAL, LIKE, MISTYPED = "015843268901", "00512317%", "015843268907"
-LENGTH = 12
+LENGTH = len(EQUAL)
 
 
 def characters(text: str) -> Tensor:
-    """Twelve places of ten digits, one-hot, laid end to end; `%` leaves its places at zero."""
+    """One-hot digits of an id, concatenated, (place × digit); `%` leaves its places at zero."""
     places = torch.zeros(LENGTH, 10, dtype=torch.float64)
     for place, digit in enumerate(text.removesuffix("%")):
         places[place, int(digit)] = 1.0
@@ -37,21 +37,21 @@ KEYS = torch.stack([characters(person[0]) for person in PERSONS])  # (row, place
 ROWS = torch.eye(len(PERSONS), dtype=torch.float64)
 
 
-class Agrees(Score):
+class AllMatch(Score):
     """score(q, k) = 1 if q · k = q · q, else 0
 
-    Every character asked for is there: `=` when all twelve are asked for, `LIKE` when only the
+    Every character asked for is there: `=` when all of an id are asked for, `LIKE` when only the
     first few are.
     """
 
     def compare(self, queries: Tensor, keys: Prepared) -> Comparison:
-        asked = queries.square().sum(dim=-1, keepdim=True)  # (query, 1)
-        return Table((queries @ keys.keys.mT == asked).to(queries.dtype))  # (query, row)
+        all_of_it = queries.square().sum(dim=-1, keepdim=True)  # (query, 1)
+        return Table((queries @ keys.keys.mT == all_of_it).to(queries.dtype))  # (query, row)
 
 
 def where(query: str) -> Attended:
     """The rows a database selects. Where nothing agrees, nothing is read."""
-    return Attention(Agrees(), Proportional())(characters(query).unsqueeze(0), KEYS, ROWS)
+    return Attention(AllMatch(), Proportional())(characters(query).unsqueeze(0), KEYS, ROWS)
 
 
 def soft_where(query: str) -> Attended:
@@ -59,7 +59,8 @@ def soft_where(query: str) -> Attended:
     return Attention(Dot(), Softmax())(characters(query).unsqueeze(0), KEYS, ROWS)
 
 
-def selected(read: Attended) -> list[str]:
+def select_names(read: Attended) -> list[str]:
+    """The persons whose rows have any weight."""
     return [" ".join(PERSONS[i][1:]) for i, w in enumerate(read.weights[0].tolist()) if w > 0]
 
 
@@ -75,18 +76,20 @@ def lesson() -> Lesson:
         steps=(
             step("The table PERSONS: the ids are keys, the rows are values.", *table(PERSONS)),
             step(
-                "An id is twelve places of ten digits, one-hot, so query · key counts the places "
-                "that agree. `=` asks that all twelve do: similarity 1 for one row, 0 for others.",
+                f"An id is {LENGTH} places of ten digits, one-hot, so query · key counts the "
+                f"places that agree. `=` asks that all {LENGTH} do: similarity 1 for one row, 0 "
+                "for others.",
                 f"SELECT … WHERE ID = '{EQUAL}'",
                 f"similarity {decimals(equal.scores[0])}   weights {fractions(equal.weights[0])}",
-                f"→ {', '.join(selected(equal))}",
+                f"→ {', '.join(select_names(equal))}",
             ),
             step(
-                "`LIKE` leaves the places behind % at zero: only the first eight are asked for. "
-                "Two rows agree; as weights that add up to 1, each gets a half.",
+                f"`LIKE` leaves the places behind % at zero: only the first {len(LIKE) - 1} are "
+                f"asked for. {decimal(float(like.scores.sum()))} rows agree; as weights that add "
+                f"up to 1, each gets {fraction(float(like.weights.max()))}.",
                 f"SELECT … WHERE ID LIKE '{LIKE}'",
                 f"similarity {decimals(like.scores[0])}   weights {fractions(like.weights[0])}",
-                f"→ {', '.join(selected(like))}",
+                f"→ {', '.join(select_names(like))}",
             ),
             step(
                 "Softly: a softmax over the number of places that agree answers the same, almost.",
@@ -108,12 +111,12 @@ def lesson() -> Lesson:
             "queries": [
                 {
                     "where": f"ID {clause}",
-                    "similarity": plain(hard.scores[0]),
-                    "weights": plain(hard.weights[0]),
-                    "selected": selected(hard),
+                    "similarity": to_list(hard.scores[0]),
+                    "weights": to_list(hard.weights[0]),
+                    "selected": select_names(hard),
                     "soft": {
-                        "agreeing_characters": plain(soft.scores[0]),
-                        "weights": plain(soft.weights[0]),
+                        "agreeing_characters": to_list(soft.scores[0]),
+                        "weights": to_list(soft.weights[0]),
                     },
                 }
                 for clause, (hard, soft) in reads.items()

@@ -1,4 +1,4 @@
-"""A translator small enough to be trained in seconds: one layer to read, one to write.
+"""A Transformer translator small enough to be trained in seconds: one encoder layer, one decoder.
 
 Vaswani et al. (2017), figure 1, with the norm before each part.
 """
@@ -26,7 +26,7 @@ PAD, START, END = "<pad>", "<start>", "<end>"
 SIZE, HEADS, STEPS, RATE = 32, 2, 120, 0.01
 
 
-class Words:
+class Vocabulary:
     """Words to ids and back."""
 
     def __init__(self, sentences: list[str]):
@@ -50,50 +50,57 @@ class Words:
 
 
 class Translator(nn.Module):
-    """Read the source once; say each word looking at what was said and at all that was read."""
+    """An encoder-decoder Transformer with one layer each."""
 
-    def __init__(self, source: Words, target: Words):
+    def __init__(self, source: Vocabulary, target: Vocabulary):
         super().__init__()
-        self.source, self.target = source, target
+        self.source_vocabulary, self.target_vocabulary = source, target
         self.source_embedding = Embedding(len(source), SIZE, scaled=True)
         self.target_embedding = Embedding(len(target), SIZE, scaled=True)
         self.positions = Sinusoidal(SIZE)
-        self.reading = Residual(MultiHead(SIZE, HEADS), SIZE)
-        self.thinking = Residual(FeedForward(SIZE, 2 * SIZE), SIZE)
-        self.recalling = Residual(MultiHead(SIZE, HEADS), SIZE)
-        self.looking = Residual(MultiHead(SIZE, HEADS), SIZE)
-        self.choosing = Residual(FeedForward(SIZE, 2 * SIZE), SIZE)
+        self.encoder_attention = Residual(MultiHead(SIZE, HEADS), SIZE)
+        self.encoder_feedforward = Residual(FeedForward(SIZE, 2 * SIZE), SIZE)
+        self.decoder_attention = Residual(MultiHead(SIZE, HEADS), SIZE)
+        self.cross_attention = Residual(MultiHead(SIZE, HEADS), SIZE)
+        self.decoder_feedforward = Residual(FeedForward(SIZE, 2 * SIZE), SIZE)
         self.norm = LayerNorm(SIZE)
         self.output = nn.Linear(SIZE, len(target))
 
-    def read(self, source: Tensor, lengths: Tensor) -> Tensor:
-        """The memory a source leaves, (sentence, position, size)."""
+    def encode(self, source: Tensor, lengths: Tensor) -> Tensor:
+        """Source ids (sentence, position) → memory (sentence, position, size)."""
         vectors = self.positions(self.source_embedding(source))
-        return self.thinking(self.reading(vectors, mask=Padding(lengths)))
+        return self.encoder_feedforward(self.encoder_attention(vectors, mask=Padding(lengths)))
 
-    def say(
-        self, said: Tensor, memory: Tensor, seen: Padding | None, cache: KeyValueCache | None = None
+    def decode(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        memory_mask: Padding | None,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """Logits of the next word behind each of `said`; a cache holds the words before them."""
+        """Logits of the word after each of `target`; a cache holds the words before them."""
         start = 0 if cache is None else cache.length
-        vectors = self.positions(self.target_embedding(said), start=start)
-        vectors = self.recalling(vectors, mask=Causal(), cache=cache)
-        vectors = self.looking(vectors, memory, mask=seen)
-        return self.output(self.norm(self.choosing(vectors)))  # (sentence, position, vocabulary)
+        vectors = self.positions(self.target_embedding(target), start=start)
+        vectors = self.decoder_attention(vectors, mask=Causal(), cache=cache)
+        vectors = self.cross_attention(vectors, memory, mask=memory_mask)
+        vectors = self.norm(self.decoder_feedforward(vectors))
+        return self.output(vectors)  # (sentence, position, vocabulary)
 
 
-def trained() -> Translator:
-    """A translator that knows PAIRS. Draws random numbers."""
+def train_translator() -> Translator:
+    """Train a translator on PAIRS, with torch's generator as it stands."""
     sources, targets = (list(side) for side in zip(*PAIRS, strict=True))
-    translator = Translator(Words(sources), Words(targets))
-    source, lengths = translator.source.encode([sentence.split() for sentence in sources])
-    said, _ = translator.target.encode([[START, *sentence.split()] for sentence in targets])
-    wanted, _ = translator.target.encode([[*sentence.split(), END] for sentence in targets])
+    vocabulary = Vocabulary(targets)
+    translator = Translator(Vocabulary(sources), vocabulary)
+    source, lengths = translator.source_vocabulary.encode([text.split() for text in sources])
+    target_input, _ = vocabulary.encode([[START, *text.split()] for text in targets])
+    target_output, _ = vocabulary.encode([[*text.split(), END] for text in targets])
     optimizer = torch.optim.Adam(translator.parameters(), lr=RATE)
-    padding = translator.target.ids[PAD]
+    padding = vocabulary.ids[PAD]
     for _ in range(STEPS):
-        logits = translator.say(said, translator.read(source, lengths), Padding(lengths))
-        loss = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=padding)
+        memory = translator.encode(source, lengths)
+        logits = translator.decode(target_input, memory, Padding(lengths))
+        loss = F.cross_entropy(logits.flatten(0, 1), target_output.flatten(), ignore_index=padding)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.attention import Attention, Dot, Look, Proportional
 from regard.lectures.catalog import TITLES
-from regard.lectures.figures import decimals, exact, fractions, plain, table
+from regard.lectures.formatting import decimals, double, fractions, table, to_list
 from regard.lectures.lesson import BACKPACKS, Lesson, step
 
 DIMENSIONS = ("positive", "negative", "skateboarding", "health")
@@ -26,34 +26,43 @@ SENSES = {
     "sick": ("1010", "0101"),
 }
 WORDS = tuple(SENSES)
-VECTORS = exact([[[float(digit) for digit in s] for s in senses] for senses in SENSES.values()])
-SENTIMENT, TOPIC = exact([1, 1, 0, 0]), exact([0, 0, 1, 1])
+VECTORS = double([[[float(digit) for digit in s] for s in senses] for senses in SENSES.values()])
+SENTIMENT, TOPIC = double([1, 1, 0, 0]), double([0, 0, 1, 1])
+# The queries as the lecture prints them: three rows, for four words.
+LECTURE_Q = double([[0.0, 0.0, 2 / 3, 1 / 3], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
 
 
-def evidence_of_the_others() -> Tensor:
+def topics_of_words() -> Tensor:
+    """What both senses of a word say about each topic, (word, dimension)."""
+    return (VECTORS * TOPIC).sum(dim=1)
+
+
+def evidence_of_others() -> Tensor:
     """The share of each topic in what the other words may mean, (word, dimension)."""
-    topics = (VECTORS * TOPIC).sum(dim=1)  # (word, dimension), both senses together
+    topics = topics_of_words()
     others = topics.sum(dim=0) - topics
     return others / others.sum(dim=-1, keepdim=True)
 
 
 def formula_5() -> Tensor:
     """α_ℓi as the lecture's formula (5) has it, 0/0 taken for 0, (word, sense)."""
-    topics = (VECTORS * TOPIC).sum(dim=1)[:, 2:]  # (word, topic)
+    topics = topics_of_words()[:, 2:]  # (word, topic)
     shares = (topics / topics.sum(dim=-1, keepdim=True)).nan_to_num()  # each word on its own
     return shares.sum(dim=0) - shares
 
 
 def lesson() -> Lesson:
-    queries = evidence_of_the_others()
-    keys, values = ((VECTORS * kept).flatten(0, 1) for kept in (TOPIC, SENTIMENT))  # (sense, 4)
+    queries = evidence_of_others()
+    keys, values = ((VECTORS * part).flatten(0, 1) for part in (TOPIC, SENTIMENT))  # (sense, 4)
     own = torch.eye(len(WORDS), dtype=torch.bool).repeat_interleave(2, dim=1)  # (word, sense)
     read = Attention(Dot(), Proportional())(queries, keys, values, own)
     alpha = read.weights.unflatten(-1, (len(WORDS), 2))  # (word i, word j, sense)
     weights = alpha.diagonal(dim1=0, dim2=1).T  # (word, sense)
     sentiment = read.context.sum(dim=0)  # (dimension,)
     answer = "".join(f"{number:.0f}" for number in sentiment.tolist())
-    written = formula_5()
+    as_written = formula_5()
+    sick = WORDS.index("sick")
+    topicless = [w for w, t in zip(WORDS, topics_of_words().sum(dim=-1), strict=True) if t == 0]
     return Lesson(
         name="trick-was-sick",
         title=TITLES["trick-was-sick"],
@@ -82,7 +91,8 @@ def lesson() -> Lesson:
                 ),
             ),
             step(
-                "For “sick” only “trick” speaks, and it speaks of skateboarding: α = (1, 0). "
+                "For “sick” only “trick” speaks, and it speaks of skateboarding: "
+                f"α = {decimals(weights[sick])}. "
                 "Senses without a topic get no weight; they have no sentiment to give either.",
             ),
             step(
@@ -95,26 +105,27 @@ def lesson() -> Lesson:
             "dimensions": list(DIMENSIONS),
             "words": list(WORDS),
             "senses": {word: list(senses) for word, senses in SENSES.items()},
-            "queries": plain(queries),
-            "keys": plain(keys.unflatten(0, (len(WORDS), 2))),
-            "values": plain(values.unflatten(0, (len(WORDS), 2))),
-            "weights": plain(weights),
-            "alpha": plain(alpha.permute(2, 0, 1)),
-            "contributions": plain(read.context),
-            "sentiment": plain(sentiment),
+            "queries": to_list(queries),
+            "keys": to_list(keys.unflatten(0, (len(WORDS), 2))),
+            "values": to_list(values.unflatten(0, (len(WORDS), 2))),
+            "weights": to_list(weights),
+            "alpha": to_list(alpha.permute(2, 0, 1)),
+            "contributions": to_list(read.context),
+            "sentiment": to_list(sentiment),
             "answer": answer,
             "as_written": {
-                "formula_5": {w: plain(a) for w, a in zip(WORDS, written, strict=True)},
-                "formula_5_zero_by_zero": ["that", "was"],
-                "Q": [[0.0, 0.0, 2 / 3, 1 / 3], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0]],
+                "formula_5": {w: to_list(a) for w, a in zip(WORDS, as_written, strict=True)},
+                "formula_5_zero_by_zero": topicless,
+                "Q": to_list(LECTURE_Q),
             },
         },
         slip=(
             "formula (5) normalises word by word before it sums, which is 0/0 for words without a "
-            f"topic and gives “that” the weights {decimals(written[0], 1)}, 2 in all; the matrix Q "
-            "of the same lecture sums first, and shows three rows, [0 0 2/3 1/3] [0 0 1 0] "
-            "[0 0 1 0], for four words. Here the sum comes first and every word has its row. For "
-            "“sick” both say (1, 0)."
+            f"topic and gives “{WORDS[0]}” the weights {decimals(as_written[0], 1)}, "
+            f"{as_written[0].sum():g} in all; the matrix Q of the same lecture sums first, and "
+            f"shows {len(LECTURE_Q)} rows, {' '.join(map(fractions, LECTURE_Q))}, for {len(WORDS)} "
+            "words. Here the sum comes first and every word has its row. For “sick” formula (5) "
+            f"says {decimals(as_written[sick])} and the sum {decimals(weights[sick])}."
         ),
         looks=(
             Look.of_weights(

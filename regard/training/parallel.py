@@ -11,7 +11,7 @@ import torch
 
 from regard.data import corpora
 from regard.data.feeds import Translations
-from regard.data.numbers import LANGUAGES, number_examples, split_name, written
+from regard.data.numbers import LANGUAGES, join_name, number_examples, split_name
 from regard.decoding import decode
 from regard.text import Tokenizer
 from regard.training.evaluation import score, seconds, signature
@@ -141,4 +141,4 @@ def put_together(text: str, recipe: Recipe) -> str:
     """What the model says, as a user writes it: ein und zwanzig → einundzwanzig."""
     if recipe.data.generator is None:
         return text
-    return written(text.split(), language_of(recipe.data.generator))
+    return join_name(text.split(), language_of(recipe.data.generator))

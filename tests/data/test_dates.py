@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from regard.data.dates import LANGUAGES, SPELLINGS, date_example, date_examples, unambiguous
+from regard.data.dates import LANGUAGES, SPELLINGS, date_example, date_examples, is_unambiguous
 
 NAMES = [
     "january jan januar janvier janv",
@@ -128,11 +128,11 @@ def test_in_numbers_each_digit_has_its_own_link():
 
 
 def test_slashes_are_left_to_days_that_are_no_months():
-    assert not unambiguous("{m}/{d}/{year}", date(1999, 6, 5))
-    assert unambiguous("{m}/{d}/{year}", date(1999, 5, 5))
-    assert unambiguous("{m}/{d}/{year}", date(1999, 5, 13))
-    assert unambiguous("{d}.{m}.{year}", date(1999, 6, 5))
-    assert unambiguous("{year}/{M}/{D}", date(1999, 6, 5))
+    assert not is_unambiguous("{m}/{d}/{year}", date(1999, 6, 5))
+    assert is_unambiguous("{m}/{d}/{year}", date(1999, 5, 5))
+    assert is_unambiguous("{m}/{d}/{year}", date(1999, 5, 13))
+    assert is_unambiguous("{d}.{m}.{year}", date(1999, 6, 5))
+    assert is_unambiguous("{year}/{M}/{D}", date(1999, 6, 5))
 
 
 def test_a_day_belongs_to_one_split_in_all_its_spellings():

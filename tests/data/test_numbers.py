@@ -8,11 +8,11 @@ import pytest
 
 from regard.data.numbers import (
     LANGUAGES,
+    join_name,
     morphemes,
     number_example,
     number_examples,
     split_name,
-    written,
 )
 
 OTHERS = tuple(language for language in LANGUAGES if language != "en")
@@ -36,13 +36,13 @@ def corrected(name: str, language: str) -> str:
 def test_names_agree_with_num2words(language: str):
     num2words = pytest.importorskip("num2words").num2words
     chance = random.Random(3)
-    large = [chance.randrange(10 ** chance.randint(5, 9)) for _ in range(3_000)]
+    large = [chance.randrange(10 ** chance.randint(4, 9)) for _ in range(1_000)]
     # Groups of 0, 1 and round numbers are where the rules are, and chance seldom goes there.
     rare = [0, 1, 11, 21, 71, 80, 81, 91, 100, 101, 121, 180, 181, 200, 500, 999]
     large += [m * 1_000_000 + t * 1000 + n for m in rare for t in rare for n in (0, 1, 80, 200)]
-    for number in [*range(10_000), *large]:
+    for number in [*range(2_000), *large]:
         expected = corrected(num2words(number, lang=language), language)
-        assert written(morphemes(number, language), language) == expected
+        assert join_name(morphemes(number, language), language) == expected
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_names_agree_with_num2words(language: str):
     ],
 )
 def test_names_people_stumble_over(number: int, language: str, name: str):
-    assert written(morphemes(number, language), language) == name
+    assert join_name(morphemes(number, language), language) == name
     assert split_name(name, language) == morphemes(number, language)
 
 
@@ -74,7 +74,7 @@ def test_a_written_name_comes_apart_into_its_morphemes_again(language: str):
     chance = random.Random(5)
     for number in [*range(2_000), *(chance.randrange(1_000_000_000) for _ in range(500))]:
         tokens = morphemes(number, language)
-        assert split_name(written(tokens, language), language) == tokens
+        assert split_name(join_name(tokens, language), language) == tokens
 
 
 def linked(number: int, language: str) -> set[tuple[str, str]]:
@@ -164,8 +164,8 @@ def test_zero_is_trained_on_since_no_other_number_says_its_word():
 
 
 def test_a_wrong_answer_can_be_written_too():
-    assert written((), "de") == ""
-    assert written(("und", "Millionen", "ein", "ein"), "de") == "und Millionen einein"
+    assert join_name((), "de") == ""
+    assert join_name(("und", "Millionen", "ein", "ein"), "de") == "und Millionen einein"
 
 
 @pytest.mark.parametrize("number", [-1, 1_000_000_000])

@@ -27,9 +27,9 @@ from regard.graph import (
         (relu, torch.relu),
     ],
 )
-@pytest.mark.parametrize("shape", [(), (3,), (5, 3)])
-def test_activations_agree_with_torch(agree, random, ours, theirs, shape):
-    agree(ours, theirs, 3.0 * random(*shape))
+def test_activations_agree_with_torch(agree, random, ours, theirs):
+    agree(ours, theirs, 3.0 * random(5, 3))
+    agree(ours, theirs, random())
 
 
 @pytest.mark.parametrize("ours,theirs", [(log, torch.log), (sqrt, torch.sqrt)])
@@ -40,7 +40,7 @@ def test_log_and_root_agree_with_torch_for_positive_numbers(agree, random, ours,
 @pytest.mark.parametrize(
     "ours,theirs", [(softmax, torch.softmax), (log_softmax, torch.log_softmax)]
 )
-@pytest.mark.parametrize("axis", [-1, 0, 1])
+@pytest.mark.parametrize("axis", [-1, 0])
 def test_softmax_agrees_with_torch_over_any_axis(agree, random, ours, theirs, axis):
     agree(lambda x: ours(x, axis), lambda x: theirs(x, axis), random(5, 3, 7))
 

@@ -1,9 +1,12 @@
+from pathlib import Path
 from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib.ft2font import FT2Font
 
-from regard.graph import Graph, given, parameter, softmax, tanh
+from regard.graph import Graph, data, parameter, softmax, tanh
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -14,9 +17,9 @@ def texts(svg: str) -> list[str]:
 
 @pytest.fixture
 def head() -> Graph:
-    x = given("x", np.eye(5, 7))
+    x = data("x", np.eye(5, 7))
     q, k, v = (x @ parameter(f"W{name}", np.eye(7, 3)) for name in "qkv")
-    return Graph((softmax(q @ k.mT / 2.0) @ v).sum().named("total"))
+    return Graph((softmax(q @ k.mT / 2.0) @ v).sum().set_name("total"))
 
 
 def test_every_node_is_drawn_once_by_its_name(head):
@@ -27,7 +30,7 @@ def test_every_node_is_drawn_once_by_its_name(head):
 
 def test_boxes_carry_operation_value_and_gradient():
     w = parameter("w", [0.5, -1.0])
-    graph = Graph((w * 3.0).sum().named("y"))
+    graph = Graph((w * 3.0).sum().set_name("y"))
     graph.backward()
     drawn = texts(graph.svg())
     for text in (
@@ -44,11 +47,11 @@ def test_boxes_carry_operation_value_and_gradient():
 
 
 def test_the_legend_explains_what_is_there_and_no_more():
-    graph = Graph(parameter("w", 2.0) * given("x", 3.0))
+    graph = Graph(parameter("w", 2.0) * data("x", 3.0))
     before = texts(graph.svg())
     assert "= value" in before
     assert "∂ gradient of the output" not in before
-    assert before[-4:-1] == ["given", "parameter", "computed"]
+    assert before[-4:-1] == ["data", "parameter", "computed"]
     graph.backward()
     assert texts(graph.svg())[-1] == "∂ gradient of the output"
 
@@ -116,3 +119,20 @@ def test_more_boxes_than_anybody_can_read_are_refused():
         ValueError, match=r"at most 1000 nodes, this graph has 1001: text\(\) lists"
     ):
         Graph(y).svg()
+
+
+@pytest.mark.parametrize("name", ["m" * 30, "ŷ"])
+def test_name_and_operation_stand_beside_each_other_in_the_box(name):
+    svg = ElementTree.fromstring(Graph(parameter(name, 1.0)).svg())
+    box = svg.findall(f"{SVG}g")[0].find(f"{SVG}g")
+    title, operation = box.findall(f"{SVG}text")[:2]
+    end = float(title.get("x")) + drawn_width(title, "DejaVuSans-Bold.ttf")
+    start = float(operation.get("x")) - drawn_width(operation, "DejaVuSans.ttf")
+    assert end < start
+
+
+def drawn_width(text: ElementTree.Element, file: str) -> float:
+    """By the fonts that come with matplotlib; the group of a box has letters of 12."""
+    font = FT2Font(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / file))
+    font.set_size(float(text.get("font-size", 12)), 72)
+    return sum(font.load_char(ord(letter)).linearHoriAdvance for letter in text.text) / 65536

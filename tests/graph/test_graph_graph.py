@@ -2,17 +2,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from regard.graph import Graph, exp, given, parameter, tanh
+from regard.graph import Graph, data, exp, parameter, tanh
 
 
 @pytest.fixture
 def lecture() -> Graph:
     """ŷ = w·x + b, r = y − ŷ, ℓ = r², with r = 3 − (0.5 − 2 + 0.25) = 4.25"""
-    x, y = given("x", [1.0, 2.0]), given("y", 3.0)
+    x, y = data("x", [1.0, 2.0]), data("y", 3.0)
     w, b = parameter("w", [0.5, -1.0]), parameter("b", 0.25)
-    prediction = (w @ x + b).named("ŷ")
-    residual = (y - prediction).named("r")
-    return Graph((residual**2).named("ℓ"))
+    prediction = (w @ x + b).set_name("ŷ")
+    residual = (y - prediction).set_name("r")
+    return Graph((residual**2).set_name("ℓ"))
 
 
 def test_the_lectures_example_has_the_gradients_worked_out_by_hand(lecture):
@@ -113,7 +113,7 @@ def test_a_seed_asks_for_a_weighted_sum_of_the_outputs():
 
 
 def test_many_numbers_need_a_seed():
-    graph = Graph((parameter("x", [1.0, 2.0]) * 2).named("y"))
+    graph = Graph((parameter("x", [1.0, 2.0]) * 2).set_name("y"))
     with pytest.raises(ValueError, match=r"the output y has shape \(2,\): .* needs a seed of that"):
         graph.backward()
     with pytest.raises(ValueError, match=r"seed must have the shape \(2,\) of the output y, got"):
@@ -148,9 +148,12 @@ def test_the_nameless_get_names_nobody_has():
     assert graph["v4"] is graph.output
 
 
-def test_an_unknown_name_is_answered_with_the_nearest(lecture):
-    with pytest.raises(ValueError, match=r"no node is named 'W'; the nearest names are "):
-        lecture["W"]
+def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
+    graph = Graph(parameter("weights", 1.0) * data("x", 2.0))
+    with pytest.raises(ValueError, match=r"no node is named 'weight'; did you mean 'weights'\?"):
+        graph["weight"]
+    with pytest.raises(ValueError, match=r"no node is named 'ŷ'; there are: weights, x, v1"):
+        graph["ŷ"]
 
 
 def test_a_graph_is_saved_as_svg_or_text(lecture, tmp_path):

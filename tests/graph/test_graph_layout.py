@@ -1,11 +1,10 @@
 from itertools import pairwise
 
-from hypothesis import given as cases
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from regard.graph.layout import BETWEEN_BOXES, arrange, settle
+from regard.graph.layout import BETWEEN_BOXES, arrange, fit_positions
 
 
 @st.composite
@@ -20,7 +19,7 @@ def graphs(draw):
 
 
 @settings(max_examples=80, deadline=None)
-@cases(graphs())
+@given(graphs())
 def test_no_box_overlaps_another_and_every_box_is_below_what_it_reads(graph):
     reads, sizes = graph
     layout = arrange(reads, sizes)
@@ -41,7 +40,7 @@ def test_no_box_overlaps_another_and_every_box_is_below_what_it_reads(graph):
 
 
 @settings(max_examples=80, deadline=None)
-@cases(graphs())
+@given(graphs())
 def test_every_edge_is_a_way_from_row_to_row(graph):
     reads, sizes = graph
     boxes = arrange(reads, sizes).spots[: len(reads)]
@@ -73,9 +72,9 @@ def test_a_chain_hangs_straight_down():
 
 
 def test_wishes_that_can_be_met_are_met():
-    assert settle([0.0, 10.0, 30.0], [5.0, 5.0], [1.0, 1.0, 1.0]) == [0.0, 10.0, 30.0]
+    assert fit_positions([0.0, 10.0, 30.0], [5.0, 5.0], [1.0, 1.0, 1.0]) == [0.0, 10.0, 30.0]
 
 
 def test_two_who_want_one_place_give_way_by_their_weight():
-    assert_allclose(settle([0.0, 0.0], [8.0], [1.0, 1.0]), [-4.0, 4.0])
-    assert_allclose(settle([0.0, 0.0], [8.0], [3.0, 1.0]), [-2.0, 6.0])
+    assert_allclose(fit_positions([0.0, 0.0], [8.0], [1.0, 1.0]), [-4.0, 4.0])
+    assert_allclose(fit_positions([0.0, 0.0], [8.0], [3.0, 1.0]), [-2.0, 6.0])

@@ -1,16 +1,16 @@
 import numpy as np
 
-from regard.graph import Graph, given, parameter, softmax, sqrt, stack, where
+from regard.graph import Graph, data, parameter, softmax, sqrt, stack, where
 
 
 def test_a_listing_shows_name_formula_value_and_gradient_in_columns():
-    x, w, b = given("x", [1.0, 2.0]), parameter("w", [0.5, -1.0]), parameter("b", 0.25)
-    graph = Graph(((w @ x + b) ** 2).named("ℓ"))
+    x, w, b = data("x", [1.0, 2.0]), parameter("w", [0.5, -1.0]), parameter("b", 0.25)
+    graph = Graph(((w @ x + b) ** 2).set_name("ℓ"))
     graph.backward()
     assert graph.text().splitlines() == [
         "node  formula    value      gradient",
         "w     parameter  [0.5, -1]  [-2.5, -5]",
-        "x     given      [1, 2]     [-1.25, 2.5]",
+        "x     data       [1, 2]     [-1.25, 2.5]",
         "v1    w @ x      -1.5       -2.5",
         "b     parameter  0.25       -2.5",
         "v2    v1 + b     -1.25      -2.5",
@@ -24,24 +24,24 @@ def test_before_backward_there_is_no_gradient_to_show():
 
 
 def test_nothing_less_than_nothing_is_nothing():
-    assert Graph(given("x", [-0.0, 0.0])).text().splitlines()[1].split()[2:4] == ["[0,", "0]"]
+    assert Graph(data("x", [-0.0, 0.0])).text().splitlines()[1].split()[2:4] == ["[0,", "0]"]
 
 
 def test_large_values_are_told_by_shape_and_range():
     rows = [
-        Graph(given("x", np.arange(35.0).reshape(5, 7))).text(),
-        Graph(given("x", np.zeros(7))).text(),
-        Graph(given("x", np.arange(7) < 3, dtype=bool)).text(),
-        Graph(given("x", np.arange(7), dtype=int)).text(),
-        Graph(given("x", np.zeros((0, 3)))).text(),
+        Graph(data("x", np.arange(35.0).reshape(5, 7))).text(),
+        Graph(data("x", np.zeros(7))).text(),
+        Graph(data("x", np.arange(7) < 3, dtype=bool)).text(),
+        Graph(data("x", np.arange(7), dtype=int)).text(),
+        Graph(data("x", np.zeros((0, 3)))).text(),
     ]
     shown = [row.splitlines()[1].split(maxsplit=1)[1].removesuffix("-").rstrip() for row in rows]
     assert shown == [
-        "given    (5, 7) 0 … 34",
-        "given    (7,) all 0",
-        "given mask  (7,) 3 of 7 True",
-        "given ids  (7,) 0 … 6",
-        "given    []",
+        "data     (5, 7) 0 … 34",
+        "data     (7,) all 0",
+        "data mask  (7,) 3 of 7 True",
+        "data ids  (7,) 0 … 6",
+        "data     []",
     ]
 
 
@@ -75,9 +75,9 @@ def test_formulas_read_as_they_are_typed():
 
 
 def test_columns_line_up_under_wide_and_combining_letters():
-    graph = Graph(given("単語", 1.0) + given("y\u0302", 2.0))
+    graph = Graph(data("単語", 1.0) + data("y\u0302", 2.0))
     header, wide, combined, last = graph.text().splitlines()
     assert header.index("formula") == 6
-    assert wide.index("given") == 4  # two letters, four columns
-    assert combined.index("given") == 7  # two letters, one column
+    assert wide.index("data") == 4  # two letters, four columns
+    assert combined.index("data") == 7  # two letters, one column
     assert last.index("単語") == 6

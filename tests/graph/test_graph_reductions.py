@@ -5,11 +5,10 @@ from numpy.testing import assert_array_equal
 
 from regard.graph import Graph, parameter
 
-AXES = [0, 1, -1, (0, 2), (2, 1), (-1, -3)]
 
-
-@pytest.mark.parametrize("keepdims", [False, True])
-@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize(
+    "axis,keepdims", [(1, False), (-1, True), ((0, 2), True), ((-1, -3), False)]
+)
 @pytest.mark.parametrize(
     "name,theirs", [("sum", torch.sum), ("mean", torch.mean), ("max", torch.amax)]
 )

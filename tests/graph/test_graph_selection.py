@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from numpy.testing import assert_allclose, assert_array_equal
 
-from regard.graph import Graph, cross_entropy, embedding, given, parameter, where
+from regard.graph import Graph, cross_entropy, data, embedding, parameter, where
 
 
 @pytest.mark.parametrize("ids", [4, [1, 1, 0, 6], [[2, 3], [3, 3], [5, 0]]])
@@ -58,8 +58,8 @@ def test_a_choice_agrees_with_torch_and_broadcasts(agree, random):
 
 
 def test_ids_and_masks_are_nodes_that_can_change_but_have_no_gradient():
-    table, ids = parameter("table", [[1.0], [2.0], [4.0]]), given("ids", [0, 1], dtype=int)
-    mask = given("mask", [[True], [True]], dtype=bool)
+    table, ids = parameter("table", [[1.0], [2.0], [4.0]]), data("ids", [0, 1], dtype=int)
+    mask = data("mask", [[True], [True]], dtype=bool)
     graph = Graph(where(mask, embedding(table, ids), 0.0).sum())
     assert graph.output.value == 3.0
     ids.value, mask.value = [2, 2], [[True], [False]]
@@ -84,7 +84,7 @@ def test_ids_must_be_integers():
     with pytest.raises(ValueError, match="must be integers, got an array of float64"):
         embedding(table, [1.0, 2.0])
     with pytest.raises(ValueError, match=r"ids must be ints, got x of float64: .* dtype=int"):
-        embedding(table, given("x", [1, 2]))
+        embedding(table, data("x", [1, 2]))
 
 
 def test_a_mask_must_be_boolean():

@@ -3,15 +3,15 @@ import pytest
 import torch
 from numpy.testing import assert_array_equal
 
-from regard.graph import Graph, concatenate, given, parameter, stack
+from regard.graph import Graph, concatenate, data, parameter, stack
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (15,), (5, -1, 1), (-1,)])
+@pytest.mark.parametrize("shape", [(15,), (5, -1, 1)])
 def test_reshaping_agrees_with_torch(agree, random, shape):
     agree(lambda x: x.reshape(*shape), lambda x: x.reshape(shape), random(5, 3))
 
 
-@pytest.mark.parametrize("axes", [(2, 0, 1), (1, 2, 0), (0, 2, 1), (-1, 0, -2)])
+@pytest.mark.parametrize("axes", [(1, 2, 0), (-1, 0, -2)])
 def test_transposing_agrees_with_torch(agree, random, axes):
     agree(lambda x: x.transpose(*axes), lambda x: x.permute(axes), random(5, 3, 7))
 
@@ -35,7 +35,7 @@ def test_joining_agrees_with_torch(agree, random, axis):
     )
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("axis", [0, -1])
 def test_stacking_agrees_with_torch(agree, random, axis):
     agree(
         lambda *parts: stack(parts, axis=axis),
@@ -52,12 +52,8 @@ def test_single_numbers_stack_to_a_vector(agree, random):
 @pytest.mark.parametrize(
     "index",
     [
-        0,
-        -1,
-        (1, 2),
-        slice(1, 4),
+        (1, -2),
         slice(None, None, 2),
-        (slice(None), 0),
         (..., 0),
         (None, slice(1, 3)),
         [0, 2, 2],
@@ -111,7 +107,7 @@ def test_joining_nothing_is_refused():
 
 
 def test_a_node_is_no_index():
-    x, ids = parameter("x", np.zeros((5, 3))), given("ids", [1, 2], dtype=int)
+    x, ids = parameter("x", np.zeros((5, 3))), data("ids", [1, 2], dtype=int)
     with pytest.raises(
         ValueError, match=r"an index of x must be made of .*embedding\(table, ids\)"
     ):

@@ -48,8 +48,8 @@ def test_the_flow_through_tanh_is_the_product_of_its_jacobians(double):
     assert_close(gradient_flow(model, inputs, last), torch.stack(expected), atol=1e-12, rtol=1e-12)
 
 
-@pytest.mark.parametrize("radius", [0.5, 1.0, 2.0])
-def test_the_gradient_vanishes_stays_or_explodes_with_the_spectral_radius(radius):
+@pytest.mark.parametrize("radius", [0.5, 2.0])
+def test_the_gradient_vanishes_or_explodes_with_the_spectral_radius(radius):
     swap = torch.eye(3)[[1, 2, 0]]  # a permutation: it turns vectors and keeps their length
     flow = gradient_flow(linear(radius * swap), torch.rand(1, 31, 3), last)
     steps = torch.arange(30, -1, -1)
@@ -106,7 +106,7 @@ def test_each_recurrent_part_of_a_model_can_be_asked():
         assert gradient_flow(model, inputs, torch.sum, path=path).shape == (11,)
     lower = gradient_flow(model, inputs, torch.sum, path="encoder", layer=0)
     assert not torch.equal(lower, gradient_flow(model, inputs, torch.sum, path="encoder", layer=1))
-    message = r"path \(None\) must name a recurrent part of the model: 'encoder', 'cell'"
+    message = r"path \(None\) must name a recurrent module of the model: 'encoder', 'cell'"
     with pytest.raises(ValueError, match=message):
         gradient_flow(model, inputs, torch.sum)
 

@@ -132,7 +132,7 @@ def test_a_model_without_recurrence_shows_nothing():
     assert seen == {}
 
 
-@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_word_by_word_leaves_the_same_gates_as_all_at_once(kind):
     model = Recurrent(kind, 5, 7, layers=2)
     inputs = torch.randn(3, 11, 5)
@@ -172,7 +172,7 @@ def test_watched_gates_have_gradients():
     model = Recurrent("lstm", 5, 7)
     with watch_gates(model) as seen:
         outputs, _ = model(torch.randn(3, 11, 5))
-    forget = seen["recurrent"][0].parts("forget")
+    forget = seen["recurrent"][0].per_step("forget")
     first, *_, last = torch.autograd.grad(outputs[:, -1].sum(), forget)
     assert last.abs().sum() > first.abs().sum() >= 0
 

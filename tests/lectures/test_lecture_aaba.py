@@ -1,5 +1,7 @@
 import pytest
 
+from regard.lectures import aaba
+
 
 def close(numbers):
     return pytest.approx(numbers, abs=5e-5)  # four digits, as printed
@@ -54,3 +56,11 @@ def test_the_pictures_are_the_weights(played):
     assert first.weights[0, 0].tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 2, 1 / 6])
     assert [label.text for label in second.queries] == list("AABA")
     assert second.weights.shape == (1, 4, 4)
+
+
+def test_with_another_strength_the_lecture_tells_that_query(monkeypatch):
+    monkeypatch.setattr(aaba, "STRENGTH", 4.0)
+    lesson = aaba.lesson()
+    assert "q = [0 4]" in lesson.text() and "W^Q = [[0 0] [4 4]]" in " ".join(lesson.text().split())
+    assert lesson.numbers["strong"]["query"] == [0, 4]
+    assert lesson.numbers["self_attention"]["scores"] == [[0, 0, 4, 0]] * 4

@@ -1,5 +1,7 @@
 import torch
 
+from regard.lectures import backprop
+
 
 def test_the_gradients_are_those_of_the_lecture(played):
     numbers = played("backprop").numbers
@@ -30,3 +32,24 @@ def test_the_graph_is_drawn_and_listed(played):
     lesson = played("backprop")
     assert lesson.drawing.startswith("<svg") and "ŷ" in lesson.drawing
     assert "r²" in lesson.listing and "[-12, -4]" in lesson.listing
+
+
+def test_with_other_numbers_the_lecture_tells_those(monkeypatch):
+    # ŷ = 3 − ½ − 1 = 1½ and r = 1½, so ∂ℓ/∂ŷ = −3; the step goes to w = [1.68 0.41], b = −0.91.
+    for name, value in (
+        ("FEATURES", (2.0, -1.0)),
+        ("TARGET", 3.0),
+        ("WEIGHTS", (1.5, 0.5)),
+        ("BIAS", -1.0),
+    ):
+        monkeypatch.setattr(backprop, name, value)
+    lines = [line for step in backprop.lesson().steps for line in step.lines]
+    for line in (
+        "x = [2 -1]   y = 3   w = [1.5 0.5]   b = -1",
+        "ŷ = 1.5·2 + 0.5·-1 + -1 = 1.5",
+        "r = 3 − 1.5 = 1.5",
+        "ℓ = 1.5² = 2.25",
+        "∂ℓ/∂w₂ = ∂ℓ/∂ŷ · x₂ = −2r x₂ = 3",
+        "w − 0.03 · [-6 3] = [1.68 0.41]   b − 0.03 · (-3) = -0.91",
+    ):
+        assert line in lines

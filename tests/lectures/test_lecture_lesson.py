@@ -1,6 +1,6 @@
 import torch
 
-from regard.lectures.figures import decimals, exact, fraction, fractions, plain, table
+from regard.lectures.formatting import decimals, double, fraction, fractions, table, to_list
 from regard.lectures.lesson import Lesson, step
 
 
@@ -26,17 +26,17 @@ def test_a_long_sentence_is_wrapped_and_its_numbers_are_not():
 
 
 def test_numbers_are_written_as_a_lecture_writes_them():
-    row = exact([1 / 6, 0.5, 0.0, -0.0, 3.0])
+    row = double([1 / 6, 0.5, 0.0, -0.0, 3.0])
     assert fractions(row) == "[1/6 1/2 0 0 3]"
     assert decimals(row, 3) == "[0.167 0.500 0 0 3]"
-    assert decimals(exact([-0.00001]), 2) == "[0.00]"
+    assert decimals(double([-0.00001]), 2) == "[0.00]"
     assert fraction(2 / 3) == "2/3"
 
 
 def test_plain_numbers_have_no_digits_that_only_rounding_made():
-    assert plain(exact([[0.1 + 0.2]])) == [[0.3]]
-    assert plain(torch.tensor([0.1])) == [0.1]
-    assert plain(torch.tensor([True, False])) == [True, False]
+    assert to_list(double([[0.1 + 0.2]])) == [[0.3]]
+    assert to_list(torch.tensor([0.1])) == [0.1]
+    assert to_list(torch.tensor([True, False])) == [True, False]
 
 
 def test_in_a_table_words_stand_left_and_numbers_right():

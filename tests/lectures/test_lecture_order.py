@@ -12,10 +12,10 @@ def test_with_positions_it_does_not(played):
 
 def test_without_positions_the_map_is_the_same_map_rearranged(played):
     numbers = played("order").numbers
-    turned = numbers["permutation"]
+    reversed_ = numbers["permutation"]
     weights = torch.tensor(numbers["without_positions"]["weights"])
     permuted = torch.tensor(numbers["without_positions"]["weights_of_permuted"])
-    torch.testing.assert_close(permuted, weights[:, turned][:, :, turned])
+    torch.testing.assert_close(permuted, weights[:, reversed_][:, :, reversed_])
 
 
 def test_four_maps_are_drawn(played):

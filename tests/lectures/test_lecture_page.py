@@ -21,12 +21,12 @@ def test_every_lecture_has_its_section_in_order():
     assert tuple(SECTIONS) == NAMES
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "any-b"])
-def test_what_the_page_shows_is_what_the_lecture_prints(printed, name):
-    lines = shown(SECTIONS[name])
-    assert lines
-    for line in lines:
-        assert " ".join(line.split()) in printed(name)
+def test_what_the_page_shows_is_what_the_lecture_prints(printed):
+    for name in NAMES:
+        lines = shown(SECTIONS[name])
+        assert lines, name
+        for line in lines if name != "any-b" else ():  # which takes a minute, see below
+            assert " ".join(line.split()) in printed(name)
 
 
 def test_the_example_of_the_page_prints_what_the_page_says():

@@ -2,6 +2,7 @@ from math import exp
 
 import pytest
 
+from regard.lectures import sql
 from regard.lectures.sql import where
 
 
@@ -43,3 +44,10 @@ def test_the_soft_answer_is_a_softmax_of_the_counts(played):
 
 def test_everything_is_like_the_empty_beginning():
     assert where("%").weights.tolist() == [pytest.approx([1 / 3] * 3)]
+
+
+def test_with_another_pattern_the_lecture_counts_its_places_and_rows(monkeypatch):
+    monkeypatch.setattr(sql, "LIKE", "0158%")
+    told = sql.lesson().steps[2].text
+    assert "only the first 4 are asked for. 1 rows agree" in told
+    assert told.endswith("each gets 1.")

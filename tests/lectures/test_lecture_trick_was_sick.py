@@ -1,6 +1,8 @@
 import pytest
 import torch
 
+from regard.lectures import trick_was_sick
+
 
 def test_the_sentence_is_positive_from_the_skateboarding_sense_alone(played, printed):
     numbers = played("trick-was-sick").numbers
@@ -51,3 +53,13 @@ def test_formula_5_agrees_for_sick_and_for_no_one_who_hears_two(played):
     assert written["formula_5"]["trick"] == [0.5, 0.5]
     assert written["formula_5"]["that"] == [1.5, 0.5]  # 1 + 1/2 and 0 + 1/2: no longer shares
     assert len(written["Q"]) == 3
+
+
+def test_the_words_whose_formula_5_is_zero_by_zero_are_found_and_not_listed(monkeypatch):
+    vectors = trick_was_sick.VECTORS.clone()
+    vectors[2, 0] = torch.tensor([0.0, 0.0, 0.0, 1.0])  # “was” speaks of health
+    monkeypatch.setattr(trick_was_sick, "VECTORS", vectors)
+    lesson = trick_was_sick.lesson()
+    assert lesson.numbers["as_written"]["formula_5_zero_by_zero"] == ["that"]
+    # Now trick [1 0], was [0 1] and sick [½ ½] speak to “that”: 1½ and 1½, 3 in all.
+    assert "gives “that” the weights [1.5 1.5], 3 in all" in lesson.slip

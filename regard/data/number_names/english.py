@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from regard.data.number_names import (
-    AFTER_HUNDRED,
-    AFTER_SCALE,
-    HUNDRED,
-    HUNDREDS,
-    SCALE,
-    TENS,
-    UNITS,
-    Morpheme,
-    groups,
-    says,
-    words,
-)
+from regard.data.number_names import Morpheme, Role, morpheme, spell_groups, spell_small, words
 
 SMALL = words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -24,38 +12,39 @@ TENFOLD = ("", "", *words("twenty thirty forty fifty sixty seventy eighty ninety
 SCALES = ("", "thousand", "million")
 
 
-def name(number: int) -> list[Morpheme]:
-    if number == 0:
-        return [says("zero", 0, UNITS)]
-    said: list[Morpheme] = []
-    for group, value in groups(number):
-        if said and group == 0 and value < 100:
-            above = 1 if number // 1000 % 1000 else 2
-            said.append(says("and", above, AFTER_SCALE))
-        said += _below_thousand(value, group)
-        if group:
-            said.append(says(SCALES[group], group, SCALE))
-    return said
+def spell(number: int) -> list[Morpheme]:
+    return spell_groups(number, "zero", _group, _connect)
 
 
-def joint(left: str, right: str) -> str:
+def separator(left: str, right: str) -> str:
     if left in TENFOLD and right in SMALL[1:10]:
         return "-"
     return ", " if left in SCALES and right != "and" else " "
 
 
+def _group(value: int, group: int) -> list[Morpheme]:
+    scale = [morpheme(SCALES[group], group, Role.SCALE)] if group else []
+    return _below_thousand(value, group) + scale
+
+
+def _connect(value: int, group: int, above: int) -> list[Morpheme]:
+    return [morpheme("and", above, Role.AFTER_SCALE)] if group == 0 and value < 100 else []
+
+
 def _below_thousand(value: int, group: int) -> list[Morpheme]:
-    said = []
+    spelled = []
     if value >= 100:
-        said = [says(SMALL[value // 100], group, HUNDREDS), says("hundred", group, HUNDRED)]
+        spelled = [
+            morpheme(SMALL[value // 100], group, Role.HUNDREDS),
+            morpheme("hundred", group, Role.HUNDRED),
+        ]
         if value % 100:
-            said.append(says("and", group, AFTER_HUNDRED))
-    return said + _below_hundred(value % 100, group)
+            spelled.append(morpheme("and", group, Role.AFTER_HUNDRED))
+    return spelled + _below_hundred(value % 100, group)
 
 
 def _below_hundred(value: int, group: int) -> list[Morpheme]:
+    if value < 20:
+        return spell_small(SMALL[value], value, group)
     tens, units = divmod(value, 10)
-    if tens == 1:
-        return [says(SMALL[value], group, TENS, UNITS) if units else says("ten", group, TENS)]
-    said = [says(TENFOLD[tens], group, TENS)] if tens else []
-    return said + ([says(SMALL[units], group, UNITS)] if units else [])
+    return [morpheme(TENFOLD[tens], group, Role.TENS), *spell_small(SMALL[units], units, group)]

@@ -6,18 +6,7 @@ Cents and vingts lose their s before another number, and mille is one, but milli
 
 from __future__ import annotations
 
-from regard.data.number_names import (
-    BETWEEN,
-    HUNDRED,
-    HUNDREDS,
-    SCALE,
-    TENS,
-    UNITS,
-    Morpheme,
-    groups,
-    says,
-    words,
-)
+from regard.data.number_names import Morpheme, Role, morpheme, spell_groups, spell_small, words
 
 SMALL = words(
     "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize"
@@ -25,35 +14,31 @@ SMALL = words(
 TENFOLD = ("", "", "vingt", "trente", "quarante", "cinquante", "soixante")
 
 
-def name(number: int) -> list[Morpheme]:
-    if number == 0:
-        return [says("zéro", 0, UNITS)]
-    said: list[Morpheme] = []
-    for group, value in groups(number):
-        if group == 1 and value == 1:
-            said.append(says("mille", 1, UNITS, SCALE))
-            continue
-        said += _below_thousand(value, group)
-        if group:
-            scale = "mille" if group == 1 else "millions" if value > 1 else "million"
-            said.append(says(scale, group, SCALE))
-    return said
+def spell(number: int) -> list[Morpheme]:
+    return spell_groups(number, "zéro", _group)
 
 
-def joint(left: str, right: str) -> str:
+def separator(left: str, right: str) -> str:
     if left == "quatre" and right.startswith("vingt"):
         return "-"
     return "-" if left in (*TENFOLD, "dix") and right in SMALL else " "
 
 
+def _group(value: int, group: int) -> list[Morpheme]:
+    if group == 1 and value == 1:
+        return [morpheme("mille", 1, Role.UNITS, Role.SCALE)]
+    scale = ("", "mille", "millions" if value > 1 else "million")[group]
+    return _below_thousand(value, group) + ([morpheme(scale, group, Role.SCALE)] if group else [])
+
+
 def _below_thousand(value: int, group: int) -> list[Morpheme]:
     hundreds, rest = divmod(value, 100)
-    said = _below_hundred(rest, group)
+    spelled = _below_hundred(rest, group)
     if hundreds > 1:
         ending = "s" if rest == 0 and group != 1 else ""
-        digit = says(SMALL[hundreds], group, HUNDREDS)
-        return [digit, says(f"cent{ending}", group, HUNDRED), *said]
-    return [says("cent", group, HUNDREDS, HUNDRED), *said] if hundreds else said
+        digit = morpheme(SMALL[hundreds], group, Role.HUNDREDS)
+        return [digit, morpheme(f"cent{ending}", group, Role.HUNDRED), *spelled]
+    return [morpheme("cent", group, Role.HUNDREDS, Role.HUNDRED), *spelled] if hundreds else spelled
 
 
 def _below_hundred(value: int, group: int) -> list[Morpheme]:
@@ -61,24 +46,21 @@ def _below_hundred(value: int, group: int) -> list[Morpheme]:
         return _below_twenty(value, group)
     if value >= 80:
         ending = "s" if value == 80 and group != 1 else ""
-        twenties = [says("quatre", group, TENS), says(f"vingt{ending}", group, TENS)]
+        twenties = [
+            morpheme("quatre", group, Role.TENS),
+            morpheme(f"vingt{ending}", group, Role.TENS),
+        ]
         return twenties + _below_twenty(value - 80, group)
     tens = min(value // 10, 6)
     rest = value - 10 * tens
-    said = [says(TENFOLD[tens], group, TENS)]
+    spelled = [morpheme(TENFOLD[tens], group, Role.TENS)]
     if rest in (1, 11):
-        said.append(says("et", group, BETWEEN))
-    return said + _below_twenty(rest, group)
+        spelled.append(morpheme("et", group, Role.BETWEEN))
+    return spelled + _below_twenty(rest, group)
 
 
 def _below_twenty(value: int, group: int) -> list[Morpheme]:
     """What is above ten in 71 to 79 and 91 to 99 has its share in the tens, as in 11 to 19."""
-    if value == 0:
-        return []
-    if value < 10:
-        return [says(SMALL[value], group, UNITS)]
-    if value == 10:
-        return [says("dix", group, TENS)]
     if value < 17:
-        return [says(SMALL[value], group, TENS, UNITS)]
-    return [says("dix", group, TENS), says(SMALL[value - 10], group, UNITS)]
+        return spell_small(SMALL[value], value, group)
+    return spell_small("dix", 10, group) + spell_small(SMALL[value - 10], value - 10, group)

@@ -6,18 +6,7 @@ tausend, einhundertein Millionen.
 
 from __future__ import annotations
 
-from regard.data.number_names import (
-    BETWEEN,
-    HUNDRED,
-    HUNDREDS,
-    SCALE,
-    TENS,
-    UNITS,
-    Morpheme,
-    groups,
-    says,
-    words,
-)
+from regard.data.number_names import Morpheme, Role, morpheme, spell_groups, spell_small, words
 
 SMALL = words(
     "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn "
@@ -27,37 +16,37 @@ TENFOLD = ("", "", *words("zwanzig dreißig vierzig fünfzig sechzig siebzig ach
 MILLIONS = ("Million", "Millionen")
 
 
-def name(number: int) -> list[Morpheme]:
-    if number == 0:
-        return [says("null", 0, UNITS)]
-    said: list[Morpheme] = []
-    for group, value in groups(number):
-        said += _below_thousand(value, group)
-        if group:
-            scale = "tausend" if group == 1 else MILLIONS[value > 1]
-            said.append(says(scale, group, SCALE))
-    return said
+def spell(number: int) -> list[Morpheme]:
+    return spell_groups(number, "null", _group)
 
 
-def joint(left: str, right: str) -> str:
+def separator(left: str, right: str) -> str:
     return " " if left in MILLIONS or right in MILLIONS else ""
 
 
+def _group(value: int, group: int) -> list[Morpheme]:
+    scale = ("", "tausend", MILLIONS[value > 1])[group]
+    return _below_thousand(value, group) + ([morpheme(scale, group, Role.SCALE)] if group else [])
+
+
 def _below_thousand(value: int, group: int) -> list[Morpheme]:
-    said = []
+    spelled = []
     if value >= 100:
-        said = [says(SMALL[value // 100], group, HUNDREDS), says("hundert", group, HUNDRED)]
+        spelled = [
+            morpheme(SMALL[value // 100], group, Role.HUNDREDS),
+            morpheme("hundert", group, Role.HUNDRED),
+        ]
     if value % 100 == 1:
         one = "eins" if group == 0 else "eine" if group == 2 and value == 1 else "ein"
-        return [*said, says(one, group, UNITS)]
-    return said + _below_hundred(value % 100, group)
+        return [*spelled, morpheme(one, group, Role.UNITS)]
+    return spelled + _below_hundred(value % 100, group)
 
 
 def _below_hundred(value: int, group: int) -> list[Morpheme]:
+    if value < 20:
+        return spell_small(SMALL[value], value, group)
     tens, units = divmod(value, 10)
-    if tens == 1:
-        return [says(SMALL[value], group, TENS, UNITS) if units else says("zehn", group, TENS)]
-    said = [says(SMALL[units], group, UNITS)] if units else []
-    if tens and units:
-        said.append(says("und", group, BETWEEN))
-    return said + ([says(TENFOLD[tens], group, TENS)] if tens else [])
+    spelled = spell_small(SMALL[units], units, group)
+    if units:
+        spelled.append(morpheme("und", group, Role.BETWEEN))
+    return [*spelled, morpheme(TENFOLD[tens], group, Role.TENS)]

@@ -6,18 +6,7 @@ mil. In veintidós, veintitrés and veintiséis the accent marks that the last s
 
 from __future__ import annotations
 
-from regard.data.number_names import (
-    BETWEEN,
-    HUNDRED,
-    HUNDREDS,
-    SCALE,
-    TENS,
-    UNITS,
-    Morpheme,
-    groups,
-    says,
-    words,
-)
+from regard.data.number_names import Morpheme, Role, morpheme, spell_groups, spell_small, words
 
 SMALL = words(
     "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince "
@@ -28,23 +17,20 @@ ACCENTED = {"un": "ún", "dos": "dós", "tres": "trés", "seis": "séis"}
 WHOLE_HUNDREDS = {5: "quinientos", 7: "setecientos", 9: "novecientos"}
 
 
-def name(number: int) -> list[Morpheme]:
-    if number == 0:
-        return [says("cero", 0, UNITS)]
-    said: list[Morpheme] = []
-    for group, value in groups(number):
-        if group == 1 and value == 1:
-            said.append(says("mil", 1, UNITS, SCALE))
-            continue
-        said += _hundreds(value, group) + _below_hundred(value % 100, group)
-        if group:
-            scale = "mil" if group == 1 else "millones" if value > 1 else "millón"
-            said.append(says(scale, group, SCALE))
-    return said
+def spell(number: int) -> list[Morpheme]:
+    return spell_groups(number, "cero", _group)
 
 
-def joint(left: str, right: str) -> str:
+def separator(left: str, right: str) -> str:
     return "" if left == "veinti" or right == "cientos" else " "
+
+
+def _group(value: int, group: int) -> list[Morpheme]:
+    if group == 1 and value == 1:
+        return [morpheme("mil", 1, Role.UNITS, Role.SCALE)]
+    scale = ("", "mil", "millones" if value > 1 else "millón")[group]
+    spelled = _hundreds(value, group) + _below_hundred(value % 100, group)
+    return spelled + ([morpheme(scale, group, Role.SCALE)] if group else [])
 
 
 def _hundreds(value: int, group: int) -> list[Morpheme]:
@@ -52,20 +38,24 @@ def _hundreds(value: int, group: int) -> list[Morpheme]:
     if hundreds == 0:
         return []
     if hundreds == 1:
-        return [says("ciento" if rest else "cien", group, HUNDREDS, HUNDRED)]
+        return [morpheme("ciento" if rest else "cien", group, Role.HUNDREDS, Role.HUNDRED)]
     if hundreds in WHOLE_HUNDREDS:
-        return [says(WHOLE_HUNDREDS[hundreds], group, HUNDREDS, HUNDRED)]
-    return [says(SMALL[hundreds], group, HUNDREDS), says("cientos", group, HUNDRED)]
+        return [morpheme(WHOLE_HUNDREDS[hundreds], group, Role.HUNDREDS, Role.HUNDRED)]
+    return [
+        morpheme(SMALL[hundreds], group, Role.HUNDREDS),
+        morpheme("cientos", group, Role.HUNDRED),
+    ]
 
 
 def _below_hundred(value: int, group: int) -> list[Morpheme]:
+    if 10 <= value < 20:
+        return spell_small(SMALL[value], value, group)
     tens, units = divmod(value, 10)
-    if tens == 1:
-        return [says(SMALL[value], group, TENS, UNITS) if units else says("diez", group, TENS)]
-    one = "un" if units == 1 and group else SMALL[units]
+    digit = "un" if units == 1 and group else SMALL[units]
     if tens == 2 and units:
-        return [says("veinti", group, TENS), says(ACCENTED.get(one, one), group, UNITS)]
-    said = [says(TENFOLD[tens], group, TENS)] if tens else []
+        digit = ACCENTED.get(digit, digit)
+        return [morpheme("veinti", group, Role.TENS), *spell_small(digit, units, group)]
+    spelled = [morpheme(TENFOLD[tens], group, Role.TENS)] if tens else []
     if tens and units:
-        said.append(says("y", group, BETWEEN))
-    return said + ([says(one, group, UNITS)] if units else [])
+        spelled.append(morpheme("y", group, Role.BETWEEN))
+    return spelled + spell_small(digit, units, group)

@@ -1,4 +1,4 @@
-"""Quiet conditions for the lectures that draw random numbers or train something small."""
+"""The same random numbers at every play, for lectures that draw some or train something small."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 
 
 @contextmanager
-def workshop(seed: int) -> Iterator[None]:
-    """The same random numbers at every visit, on one thread; the caller's own go on undisturbed.
+def fixed_seed(seed: int) -> Iterator[None]:
+    """Seed torch and use one thread inside the `with`; restore generator and threads after it.
 
     The matrices of a lecture are tiny: threads waiting for each other would take longer than the
     work, and much longer on a busy machine.
