@@ -14,6 +14,7 @@ import tokenizers
 
 from .config import TextConfig
 from .counting import BLANKS
+from .harmless import only_harmless
 from .kinds import MARK, kind_of, specials_of, unknown_of
 from .specials import END, PAD, START, UNKNOWN
 from .strangers import Spellable, check_writable
@@ -103,18 +104,29 @@ class Tokenizer:
             raise ValueError(
                 f"path ({str(path)!r}) must be a tokenizer.json: there is no such file"
             )
+        return cls.from_bytes(Path(path).read_bytes(), path)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, path: str | Path) -> Tokenizer:
+        """The content of a `tokenizer.json`, and the path that errors call it by."""
         try:
-            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+            return cls.from_json(content.decode("utf-8"))
         except ValueError as reason:
             raise ValueError(f"path ({str(path)!r}) is no tokenizer.json: {reason}") from None
 
     @classmethod
     def from_json(cls, text: str) -> Tokenizer:
-        """The content of a `tokenizer.json`."""
+        """The content of a `tokenizer.json`; parts that a stranger could do harm with are
+        refused."""
+        checked = only_harmless(text)
         try:
-            return cls(tokenizers.Tokenizer.from_str(text))
+            return cls(tokenizers.Tokenizer.from_str(checked))
         except Exception as reason:  # the library raises nothing narrower
             raise ValueError(str(reason)) from None
+        except BaseException as reason:
+            if type(reason).__name__ != "PanicException":  # its own, which it has no module for
+                raise
+            raise ValueError(f"the library gives up on it: {reason}") from None
 
     def save(self, path: str | Path) -> None:
         """Write `tokenizer.json` whole or not at all."""
