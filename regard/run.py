@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,20 +14,20 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import Label, Look, watch
-from regard.checkpoints.folders import check_folder, read_tensors
+from regard.checkpoints.reading import MANIFEST, Folder
+from regard.checkpoints.weights import load_model
 from regard.data.batches import Pairs, Words
 from regard.data.feeds import Bucketed, Translations
 from regard.decoding import Continuing, DecodingConfig, Hypothesis, decode
 from regard.looking import Looks
-from regard.models.catalog import entry
 from regard.models.ngram import Ngram
 from regard.text import Tokenizer
 from regard.training import parallel
 from regard.training.evaluation import carries_state, score, score_ngram, signature
 from regard.training.objectives import Objective
 from regard.training.reach import looks_back, share_of_last
-from regard.training.recipe import Recipe, read_recipe
-from regard.training.tasks import Text, Texts, Work, build, scoring_feed
+from regard.training.recipe import LARGEST_RECIPE, Recipe, parse_recipe
+from regard.training.tasks import Text, Texts, Work, assemble, scoring_feed
 from regard.training.train import words_of
 
 TOKENS = 4096
@@ -75,30 +77,27 @@ class Answer:
 
 
 def load(folder: str | Path) -> Run:
-    """The model of a run folder, ready to be used; every file is checked against the manifest."""
+    """The model of a run folder, ready to be used.
+
+    The folder may come from a stranger: nothing in it is run, and each file is read only as the
+    manifest lists it. Torch's generator is left as it was.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"no run folder at {folder}")
-    if not (folder / "manifest.json").is_file():
+    if not os.path.lexists(folder / MANIFEST):
         begun = (folder / "recipe.toml").is_file()
         hint = "; `regard train … --resume` goes on with it" if begun else ""
-        raise ValueError(f"{folder} is not a finished run: manifest.json is missing{hint}")
-    check_folder(folder)
-    recipe = read_recipe(str(folder / "recipe.toml"))
-    tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    weights = read_tensors(folder / "model.safetensors")
+        raise ValueError(f"{folder} is not a finished run: {MANIFEST} is missing{hint}")
+    files = Folder(folder)
+    files.check()
+    recipe = parse_recipe(files.read("recipe.toml", LARGEST_RECIPE), folder / "recipe.toml")
+    tokenizer = Tokenizer.from_bytes(files.read("tokenizer.json"), folder / "tokenizer.json")
+    make = partial(assemble, recipe, tokenizer)
     if recipe.model["name"] == "ngram":
-        settings = {k: v for k, v in recipe.model.items() if k != "name"}
-        config = entry("ngram").config(vocabulary_size=tokenizer.size, **settings)
-        arrays = {name: tensor.numpy() for name, tensor in weights.items()}
-        return Run(folder, recipe, tokenizer, Ngram.from_tensors(config, arrays))
-    model = build(recipe, tokenizer)
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split("\n", 2)[:2])
-        raise ValueError(f"{folder}: the weights are not those of its recipe: {reason}") from None
-    return Run(folder, recipe, tokenizer, model.eval())
+        arrays = {k: t.numpy() for k, t in files.tensors("model.safetensors").items()}
+        return Run(folder, recipe, tokenizer, Ngram.from_tensors(make().config, arrays))
+    return Run(folder, recipe, tokenizer, load_model(make, files, "model.safetensors").eval())
 
 
 def probed(work: Work, folder: Path, step: int) -> None:

@@ -1,75 +1,114 @@
-"""Folders that are either whole or not there.
+"""Writing folders that are either whole or not there.
 
-A folder is built under a hidden name beside its place, every file is flushed to disk, the
-manifest with the SHA-256 of each comes last, and one rename puts it where it belongs. A crash at
-any moment leaves the folder that was there before. Reading checks the manifest, since neither
-JSON nor safetensors notices a flipped bit.
+A folder is built under a hidden name beside its place: every file is flushed to disk, and the
+manifest with the SHA-256 of each comes last. One rename puts it where it belongs. If a folder
+stands there already, it steps aside under a hidden name first, and goes only when the new one is
+in place and on disk. A crash at any moment leaves a whole folder, in its place or hidden beside
+it, and `sweep` puts a hidden one back.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
+import re
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
-MANIFEST = "manifest.json"
-VERSION = 1
+from regard.checkpoints.reading import MANIFEST, VERSION, check_folder, digest
+
+HIDDEN = re.compile(r"\.(?P<name>.+)-[0-9a-f]{8}\.part")
+
+
+def hidden_beside(place: Path) -> Path:
+    """A name nobody can foresee, so that no link waits there; it tells the place it belongs to."""
+    return place.with_name(f".{place.name}-{secrets.token_hex(4)}.part")
 
 
 @contextmanager
 def new_folder(place: Path) -> Iterator[Path]:
     """A folder to fill; at the end of the `with` it stands at `place`, whole, or nothing
     changed."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    hidden = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    if not place.parent.is_dir():
+        place.parent.mkdir(parents=True)
+        flush(place.parent.parent)
+    hidden = hidden_beside(place)
     try:
+        hidden.mkdir()
         yield hidden
         write_manifest(hidden)
-        if place.exists():
-            # A rename cannot replace a folder that has something in it.
-            old = Path(tempfile.mkdtemp(prefix=f".{place.name}-old-", dir=place.parent))
-            place.replace(old / "was")
-            hidden.replace(place)
-            shutil.rmtree(old)
-        else:
-            hidden.replace(place)
-        flush(place.parent)
+        put(hidden, place)
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
 
 
+def put(hidden: Path, place: Path) -> None:
+    """Move a whole folder to its place; the one that stands there goes when this is on disk."""
+    old = hidden_beside(place)
+    try:
+        if place.exists():  # a rename cannot replace a folder that has something in it
+            place.rename(old)
+        hidden.rename(place)
+    except BaseException:
+        if old.exists():
+            old.rename(place)
+        raise
+    flush(place.parent)
+    if old.exists():
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def remove_folder(place: Path) -> None:
+    """Remove a folder so that it is there whole or not at all."""
+    hidden = hidden_beside(place)
+    place.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
 def sweep(parent: Path) -> None:
-    """Remove what an earlier crash left half built."""
-    if parent.is_dir():
-        for left in parent.glob(".*-*"):
-            if left.is_dir():
+    """Put back what a crash left beside its empty place, and remove what it left half built."""
+    for left in sorted(parent.glob(".*.part")):
+        found = HIDDEN.fullmatch(left.name)
+        # Of several processes that start together, each may find that another was faster.
+        with suppress(FileNotFoundError):
+            if found is None:
+                continue
+            if left.is_symlink() or not left.is_dir():
+                left.unlink()
+            elif is_whole(left) and not (parent / found["name"]).exists():
+                left.rename(parent / found["name"])
+                flush(parent)
+            else:
                 shutil.rmtree(left, ignore_errors=True)
+
+
+def is_left_over(path: Path) -> bool:
+    """Whether a crash left this before it was whole."""
+    return HIDDEN.fullmatch(path.name) is not None
+
+
+def is_whole(place: Path) -> bool:
+    """Whether a folder has a manifest, and every file in it is there as it was written."""
+    try:
+        check_folder(place)
+    except ValueError:
+        return False
+    return True
 
 
 def write_file(path: Path, content: bytes) -> None:
     """Replace a file in one go."""
-    hidden = path.with_name(f".{path.name}.new")
-    try:
-        with hidden.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.replace(path)
-        flush(path.parent)
-    except BaseException:
-        hidden.unlink(missing_ok=True)
-        raise
+    with replacing(path) as hidden, hidden.open("xb") as file:
+        file.write(content)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -77,70 +116,41 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """A safetensors file; tensors that share memory are written out separately."""
+    """A new safetensors file, not flushed yet; tensors that share memory are written separately."""
     apart = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     try:
         save_file(apart, path)
     except SafetensorError as error:  # a full disk, in the words of another language
         raise OSError(f"{path} cannot be written: {error}") from None
-    flush(path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Where to write what is to stand at `path`, once it is whole and on disk."""
+    hidden = hidden_beside(path)
+    try:
+        yield hidden
+        flush(hidden)
+        hidden.replace(path)
+        flush(path.parent)
+    except BaseException:
+        hidden.unlink(missing_ok=True)
+        raise
 
 
 def write_manifest(folder: Path) -> None:
     """Name, size and SHA-256 of each file of a folder, written last."""
     files = {}
-    for path in sorted(p for p in folder.iterdir() if p.is_file() and p.name != MANIFEST):
-        flush(path)
-        files[path.name] = {"bytes": path.stat().st_size, "sha256": digest(path)}
-    write_json(folder / MANIFEST, {"version": VERSION, "files": files})
+    for path in sorted(folder.iterdir()):
+        if path.name == MANIFEST or path.name.startswith(".") or path.is_symlink():
+            continue
+        if path.is_file():
+            flush(path)
+            size = path.stat().st_size
+            with path.open("rb") as file:
+                files[path.name] = {"bytes": size, "sha256": digest(file, size)}
     flush(folder)
-
-
-def check_folder(folder: Path) -> None:
-    """Raise a ValueError unless every file of the manifest is there as it was written."""
-    for name, entry in read_manifest(folder).items():
-        path = folder / name
-        if not path.is_file():
-            raise ValueError(f"{folder} is incomplete: {name} is missing")
-        if entry != {"bytes": path.stat().st_size, "sha256": digest(path)}:
-            raise ValueError(f"{path} is damaged: its content is not what was saved")
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Size and SHA-256 of each file that a folder was written with."""
-    manifest = read_json(folder / MANIFEST)
-    version = manifest.get("version") if isinstance(manifest, dict) else None
-    if isinstance(version, int) and version > VERSION:
-        raise ValueError(
-            f"{folder} was written by a newer regard (format {version}, this one reads up to "
-            f"{VERSION}); upgrade regard to use it"
-        )
-    if version != VERSION or not isinstance(manifest.get("files"), dict):
-        raise ValueError(f"{folder / MANIFEST} is not a manifest of regard")
-    return manifest["files"]
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"{path.parent} is incomplete: {path.name} is missing") from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise ValueError(f"{path} is damaged: it is not JSON") from None
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except FileNotFoundError:
-        raise ValueError(f"{path.parent} is incomplete: {path.name} is missing") from None
-    except SafetensorError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-
-
-def digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    write_json(folder / MANIFEST, {"version": VERSION, "files": files})
 
 
 def flush(path: Path) -> None:

@@ -26,8 +26,8 @@ class Embedding(nn.Module):
         self.vocabulary_size, self.size = vocabulary_size, size
         self.padding_id, self.scaled = padding_id, scaled
         # What comes out has variance 1 either way; a scaled table gives such logits, too.
-        spread = size**-0.5 if scaled else 1.0
-        self.weight = nn.Parameter(torch.randn(vocabulary_size, size) * spread)
+        table = torch.randn(vocabulary_size, size)
+        self.weight = nn.Parameter(table * size**-0.5 if scaled else table)
         if padding_id is not None:
             nn.init.zeros_(self.weight[padding_id])
 

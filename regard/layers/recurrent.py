@@ -50,9 +50,10 @@ class Recurrent(Watchable):
         self.kind, self.input_size, self.hidden_size = kind, input_size, hidden_size
         self.layers, self.directions = layers, 2 if bidirectional else 1
         self.output_size = self.directions * hidden_size
-        sizes = [input_size] + [self.output_size] * (layers - 1)
         self.cells = nn.ModuleList(
-            KINDS[kind](size, hidden_size) for size in sizes for _ in range(self.directions)
+            KINDS[kind](self.output_size if layer else input_size, hidden_size)
+            for layer in range(layers)
+            for _ in range(self.directions)
         )
         self.dropout = Dropout(dropout)
 

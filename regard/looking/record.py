@@ -12,14 +12,15 @@ from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor
 
 from regard.attention import Label, Look
+from regard.checkpoints.reading import parse_tensors, read_regular
 from regard.looking.files import write_whole
 
 FORMAT, VERSION = "regard-look", 1
+HEADER = 1 << 16  # bytes that a file of weights may have beside its looks
 
 
 class Part(BaseModel):
@@ -100,7 +101,7 @@ def read(path: Path) -> list[Look]:
     """The looks of a file, exactly as they were saved."""
     try:
         record = parsed(path.read_bytes())
-        held = weights_beside(path, record.weights)
+        held = weights_beside(path, record)
         return [restored(stored, held, at) for at, stored in enumerate(record.looks)]
     except (OSError, ValueError) as reason:
         raise ValueError(f"{path}: {reason}") from reason
@@ -109,7 +110,9 @@ def read(path: Path) -> list[Look]:
 def parsed(content: bytes) -> Record:
     try:
         found = json.loads(content)
-    except (UnicodeDecodeError, json.JSONDecodeError) as reason:
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except ValueError as reason:  # not UTF-8, not JSON, or a number of thousands of digits
         raise ValueError(f"not JSON ({reason})") from reason
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ValueError(f'not a saved look: it has no "format": "{FORMAT}"')
@@ -126,21 +129,30 @@ def parsed(content: bytes) -> Record:
         raise ValueError(f"{place}: {first['msg']}") from reason
 
 
-def weights_beside(path: Path, stored: StoredWeights) -> dict[str, Tensor]:
+def weights_beside(path: Path, record: Record) -> dict[str, Tensor]:
     """The tensors of the file named in the record, if they are the ones it was saved with."""
-    if Path(stored.file).name != stored.file or stored.file in ("", ".", ".."):
+    stored = record.weights
+    if stored.file in ("", "..") or "\0" in stored.file or Path(stored.file).name != stored.file:
         raise ValueError(f"weights.file ({stored.file!r}) must be the name of a file beside it")
-    content = path.with_name(stored.file).read_bytes()
+    largest = HEADER + sum(map(most_bytes, record.looks))
+    content = read_regular(path.with_name(stored.file), largest)
     if hashlib.sha256(content).hexdigest() != stored.sha256:
         raise ValueError(f"{stored.file} is not the file it was saved with: its SHA-256 differs")
     try:
-        return load(content)
-    except SafetensorError as reason:
+        return parse_tensors(content)
+    except ValueError as reason:
         raise ValueError(f"{stored.file} holds no safetensors ({reason})") from reason
+
+
+def most_bytes(stored: StoredLook) -> int:
+    """What a look takes in a file: four bytes for each weight, one for the mask, and two names."""
+    return 5 * len(stored.heads) * len(stored.queries) * len(stored.keys) + 256
 
 
 def restored(stored: StoredLook, held: dict[str, Tensor], at: int) -> Look:
     weights = held.get(f"{at}.weights")
+    if weights is not None and weights.dtype != torch.float32:
+        raise ValueError(f"looks.{at}: its weights are {weights.dtype}, and should be float32")
     if weights is None or weights.shape != (
         len(stored.heads),
         len(stored.queries),

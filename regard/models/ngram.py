@@ -30,6 +30,7 @@ from torch import Tensor
 
 from regard.data.batches import Words
 from regard.models.smoothing import (
+    ABOVE,
     ABSENT,
     Floats,
     Ints,
@@ -227,16 +228,23 @@ class Ngram:
 
     @classmethod
     def from_tensors(cls, config: NgramConfig, tensors: Mapping[str, NDArray[Any]]) -> Ngram:
-        """The model whose `tensors` these are."""
+        """The model whose `tensors` these are, from whoever they come."""
         model, shorter = cls(config), 1
-        end = int(_part(tensors, "end")[0])
-        model.end = None if end < 0 else end
+        end = _part(tensors, "end", np.int64)
+        if len(end) != 1 or not -1 <= end[0] < config.vocabulary_size:
+            raise ValueError(f"end ({end[:3]}) must be one id of the vocabulary, or -1")
+        model.end = None if end[0] < 0 else int(end[0])
         for length in range(1, config.order + 1):
-            level = Level(*(_part(tensors, f"levels.{length}.{part}") for part in Level._fields))
+            level = Level(
+                keys=_part(tensors, f"levels.{length}.keys", np.int64),
+                kept=_part(tensors, f"levels.{length}.kept", np.float64),
+                backoff=_part(tensors, f"levels.{length}.backoff", np.float64),
+            )
             ngrams = config.vocabulary_size if length == 1 else len(level.keys) - 1
             sizes, needed = [len(part) for part in level], [ngrams + 1, ngrams + 2, shorter + 2]
             if sizes != needed:
                 raise ValueError(f"levels.{length} holds {sizes} numbers, must hold {needed}")
+            _check_level(level, f"levels.{length}", shorter * config.vocabulary_size)
             model.levels.append(level)
             shorter = ngrams
         return model
@@ -268,13 +276,34 @@ class Ngram:
             raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
         if "config" not in metadata:
             raise ValueError(f"{path} is a safetensors file, but not of an n-gram model")
-        return cls.from_tensors(NgramConfig(**json.loads(metadata["config"])), tensors)
+        try:
+            config = NgramConfig(**json.loads(metadata["config"]))
+        except (TypeError, RecursionError):  # no table, of other names or types, or nested
+            raise ValueError(f"{path} holds no settings of an n-gram model") from None
+        return cls.from_tensors(config, tensors)
 
 
-def _part(tensors: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+def _part(tensors: Mapping[str, NDArray[Any]], name: str, kind: type[Any]) -> NDArray[Any]:
     if name not in tensors:
         raise ValueError(f"tensors has no {name!r}")
-    return np.asarray(tensors[name])
+    part = np.asarray(tensors[name])
+    if part.ndim != 1 or part.dtype != kind:
+        raise ValueError(f"{name} ({part.dtype} {part.shape}) must be {kind.__name__} (number,)")
+    return part
+
+
+def _check_level(level: Level, name: str, keys: int) -> None:
+    """Refuse n-grams that are not in order or not of this vocabulary, and shares above 1."""
+    places = level.keys
+    sorted_once = bool((places[:-1] < places[1:]).all())
+    if not sorted_once or places[0] < 0 or places[-1] != ABOVE or (places[:-1] >= keys).any():
+        raise ValueError(f"{name}.keys must grow from 0 to below {keys}, and end above all")
+    one = 1 + 1e-9  # with what rounding adds
+    # Stupid backoff keeps what is missing from the shorter n-gram's share, which may be negative.
+    kept = np.abs(level.kept) <= one
+    backoff = (level.backoff >= 0) & (level.backoff <= one)
+    if not (kept.all() and backoff.all()):
+        raise ValueError(f"{name} must hold shares: kept from -1 to 1, backoff from 0 to 1")
 
 
 def _check_id(name: str, value: int | None, vocabulary_size: int) -> None:

@@ -24,6 +24,7 @@ Floats: TypeAlias = NDArray[np.float64]
 # where a Level keeps its answers for them.
 UNSEEN = -1  # never counted
 ABSENT = -2  # would reach back over the beginning of its sentence
+ABOVE = np.iinfo(np.int64).max  # above all keys
 
 
 class Counts(NamedTuple):
@@ -187,5 +188,4 @@ def _ratio(part: Ints | Floats, whole: Floats, otherwise: float) -> Floats:
 
 def _level(keys: Ints, kept: Floats, backoff: Floats, unseen: float) -> Level:
     """A level with its answers for what is absent, which changes nothing, and what is unseen."""
-    above = np.iinfo(np.int64).max
-    return Level(np.append(keys, above), np.append(kept, [0, 0]), np.append(backoff, [1, unseen]))
+    return Level(np.append(keys, ABOVE), np.append(kept, [0, 0]), np.append(backoff, [1, unseen]))

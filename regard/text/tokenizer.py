@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tokenizers
 
 from .config import TextConfig
 from .counting import BLANKS
+from .harmless import only_harmless
 from .hiding import hide_specials
 from .kinds import MARK, kind_of, specials_of, unknown_of
 from .roles import (
@@ -28,6 +29,7 @@ from .strangers import Spellable, check_writable
 from .tables import read_tables
 from .training import train
 
+T = TypeVar("T")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no whole character decode to
 _TEXTS = 1000  # in one call to the library, at most,
 _CHARACTERS = 1_000_000  # and not many more of these
@@ -136,11 +138,22 @@ class Tokenizer:
             raise ValueError(
                 f"path ({str(path)!r}) must be a tokenizer.json: there is no such file"
             )
+        return cls.from_bytes(Path(path).read_bytes(), path, roles, special_tokens_map)
+
+    @classmethod
+    def from_bytes(
+        cls,
+        content: bytes,
+        path: str | Path,
+        roles: Mapping[str, str] | None = None,
+        special_tokens_map: Mapping[str, Any] | None = None,
+    ) -> Tokenizer:
+        """The content of a `tokenizer.json`, and the path that errors call it by."""
         try:
-            inner = _parse(Path(path).read_text(encoding="utf-8"))
+            inner = _parse(content.decode("utf-8"))
         except ValueError as reason:
             raise ValueError(f"path ({str(path)!r}) is no tokenizer.json: {reason}") from None
-        return cls(inner, roles, special_tokens_map)
+        return _call_library(lambda: cls(inner, roles, special_tokens_map))
 
     @classmethod
     def from_json(
@@ -149,7 +162,8 @@ class Tokenizer:
         roles: Mapping[str, str] | None = None,
         special_tokens_map: Mapping[str, Any] | None = None,
     ) -> Tokenizer:
-        """The content of a `tokenizer.json`."""
+        """The content of a `tokenizer.json`; parts that a stranger could do harm with are
+        refused."""
         return cls(_parse(text), roles, special_tokens_map)
 
     def id_of_role(self, role: str) -> int:
@@ -289,10 +303,20 @@ class Tokenizer:
 
 
 def _parse(text: str) -> tokenizers.Tokenizer:
+    checked = only_harmless(text)
+    return _call_library(lambda: tokenizers.Tokenizer.from_str(checked))
+
+
+def _call_library(call: Callable[[], T]) -> T:
+    """What the call gives; whatever the library raises, as a ValueError."""
     try:
-        return tokenizers.Tokenizer.from_str(text)
+        return call()
     except Exception as reason:  # the library raises nothing narrower
         raise ValueError(str(reason)) from None
+    except BaseException as reason:
+        if type(reason).__name__ != "PanicException":  # its own, which it has no module for
+            raise
+        raise ValueError(f"the library gives up on it: {reason}") from None
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:

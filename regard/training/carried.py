@@ -24,7 +24,10 @@ def tensors_of(state: Any) -> list[Tensor]:
 def refilled(state: Any, tensors: Iterator[Tensor]) -> Any:
     """A state of the same make with these tensors in it."""
     if isinstance(state, Tensor):
-        return next(tensors)
+        tensor = next(tensors, None)
+        if tensor is None or _make(tensor) != _make(state):
+            raise ValueError("the checkpoint carries the state of another model")
+        return tensor
     if isinstance(state, tuple) and hasattr(state, "_fields"):
         return type(state)(*(refilled(part, tensors) for part in state))
     if isinstance(state, tuple | list):
@@ -33,3 +36,8 @@ def refilled(state: Any, tensors: Iterator[Tensor]) -> Any:
         held = {f.name: refilled(getattr(state, f.name), tensors) for f in fields(state)}
         return replace(state, **held)
     return state
+
+
+def _make(tensor: Tensor) -> tuple[object, ...]:
+    """What never changes from batch to batch; the middle axis may, since a memory grows."""
+    return tensor.dtype, tensor.dim(), tensor.shape[:1], tensor.shape[-1:]

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from regard.checkpoints.reading import check_size, inside, parse_toml
 from regard.decoding.config import DecodingConfig
 from regard.models.catalog import MODELS, entry
 from regard.naming import suggest
@@ -21,6 +22,7 @@ from regard.training.schedules import ScheduleConfig
 from regard.training.shipped import find_recipe
 
 Files = str | list[str] | None
+LARGEST_RECIPE = 1 << 16  # tomllib takes seconds for a key of many dots, and minutes for a megabyte
 COUNTS = (
     *("epochs", "steps", "batch", "tokens", "length", "accumulate", "keep", "patience"),
     *("evaluate_every", "save_every", "log_every"),
@@ -141,12 +143,16 @@ class Recipe:
 def read_recipe(name: str, settings: list[str] | None = None) -> Recipe:
     """A shipped recipe by name, or a TOML file by path, with `a.b=value` overrides."""
     path = find_recipe(name)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not TOML: {error}") from None
+    return parse_recipe(path.read_bytes(), path, settings)
+
+
+def parse_recipe(text: bytes, path: Path, settings: list[str] | None = None) -> Recipe:
+    """The recipe that a TOML file holds, with `a.b=value` overrides."""
+    check_size(len(text), LARGEST_RECIPE, path)
+    content = parse_toml(text, path)
     content.setdefault("name", path.stem)
     apply_settings(content, settings or [])
+    check_integers(content, path)
     return checked(content, str(path))
 
 
@@ -177,6 +183,14 @@ def _from_here(files: Any) -> Any:
     return str(Path(files).absolute())
 
 
+def check_integers(value: Any, path: Path) -> None:
+    """Refuse whole numbers of more than 64 bits: TOML has none, and neither has torch."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{path}: {shown(value)} has more than the 64 bits of a whole number")
+    for inner in inside(value):
+        check_integers(inner, path)
+
+
 def override(content: dict[str, Any], setting: str) -> None:
     """Put `a.b=value` into the content; the value is TOML, or a string if it is not."""
     path, equals, text = setting.partition("=")
@@ -192,6 +206,8 @@ def override(content: dict[str, Any], setting: str) -> None:
         place[last] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         place[last] = text
+    except RecursionError:
+        raise ValueError(f"--set {path}: the value is nested too deeply") from None
 
 
 def checked(content: dict[str, Any], where: str) -> Recipe:
@@ -216,7 +232,7 @@ def _typed(hints: dict[str, Any], key: str, value: Any, where: str) -> Any:
         return TypeAdapter(hints.get(key, Any)).validate_python(value)
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
-        raise ValueError(f"{where}: model.{key} ({value!r}): {reason}") from None
+        raise ValueError(f"{where}: model.{key} ({shown(value)}): {reason}") from None
 
 
 def _refuse_boolean(hint: Any, value: Any, where: str) -> None:
@@ -225,7 +241,9 @@ def _refuse_boolean(hint: Any, value: Any, where: str) -> None:
         raise ValueError(f"{where} ({str(value).lower()}) must not be true or false")
 
 
-def _refuse_booleans(kind: type[Any], content: dict[str, Any], where: str) -> None:
+def _refuse_booleans(kind: type[Any], content: Any, where: str) -> None:
+    if not isinstance(content, dict):
+        return
     for key, hint in get_type_hints(kind).items():
         value = content.get(key)
         if isinstance(value, dict) and is_dataclass(hint) and isinstance(hint, type):
@@ -264,8 +282,14 @@ def _told(kind: type[Any], error: ValidationError) -> str:
         return f"{name} is missing"
     message = first["msg"].removeprefix("Value error, ")
     value = first.get("input")
-    shown = "" if is_dataclass(value) or isinstance(value, dict) else f" ({value!r})"
-    return f"{name}{shown}: {message}" if name else message
+    told = "" if is_dataclass(value) or isinstance(value, dict) else f" ({shown(value)})"
+    return f"{name}{told}: {message}" if name else message
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it, which is one line and not a page."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:99]}…"
 
 
 def _known(kind: type[Any], path: list[str]) -> list[str]:

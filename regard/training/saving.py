@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -10,14 +11,17 @@ import torch
 from torch import Tensor
 
 from regard.checkpoints.folders import (
-    check_folder,
     new_folder,
-    read_json,
-    read_tensors,
+    remove_folder,
     sweep,
     write_json,
     write_tensors,
 )
+from regard.checkpoints.reading import Folder, refuse_links
+from regard.checkpoints.weights import check_same
+from regard.training.recipe import check_as
+
+NAME = re.compile(r"step-[0-9]{8,}")
 
 
 @dataclass
@@ -36,6 +40,11 @@ class Progress:
     tokens: int = 0
     finished: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("step", "epoch", "index", "record_length"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be 0 or more")
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -53,35 +62,75 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
         write_tensors(built / "optimizer.safetensors", checkpoint.memory)
         write_tensors(built / "extras.safetensors", checkpoint.extras)
         write_json(built / "progress.json", asdict(checkpoint.progress))
-    for old in sorted(folder.glob("step-*"))[:-keep]:
-        shutil.rmtree(old)
+    for old in outdated(folder, place, keep):
+        remove_folder(old)
+
+
+def outdated(folder: Path, newest: Path, keep: int) -> list[Path]:
+    """The checkpoints that are not among the last `keep`, of which `newest` was saved last.
+
+    One of a later step was passed over when the run was resumed, since it is damaged.
+    """
+    places = checkpoints_in(folder)
+    until = places.index(newest) + 1
+    return places[until:] + places[: max(0, until - keep)]
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """The checkpoints of a folder, oldest first."""
+    found = [path for path in folder.glob("step-*") if NAME.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def newest_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]] | None:
     """The newest checkpoint that is whole, and a line about each that is not."""
+    if not folder.is_dir():
+        return None
+    refuse_links(folder)
     sweep(folder)
     complaints: list[str] = []
-    for place in sorted(folder.glob("step-*"), reverse=True):
+    for place in reversed(checkpoints_in(folder)):
         try:
-            check_folder(place)
-            progress = Progress(**read_json(place / "progress.json"))
-            parts = ("model", "optimizer", "extras")
-            return (
-                Checkpoint(progress, *(read_tensors(place / f"{p}.safetensors") for p in parts)),
-                complaints,
-            )
-        except ValueError as error:
+            return read_checkpoint(place), complaints
+        except (ValueError, OSError) as error:
             complaints.append(str(error))
     if complaints:
         raise ValueError(f"no checkpoint in {folder} can be read: {'; '.join(complaints)}")
     return None
 
 
+def read_checkpoint(place: Path) -> Checkpoint:
+    files = Folder(place)
+    files.check()
+    where = str(place / "progress.json")
+    progress: Progress = check_as(Progress, files.read_json("progress.json"), where)
+    parts = (files.tensors(f"{part}.safetensors") for part in ("model", "optimizer", "extras"))
+    return Checkpoint(progress, *parts)
+
+
+def check_fits(checkpoint: Checkpoint, weights: Mapping[str, Tensor], where: Path) -> None:
+    """Refuse a checkpoint of another model than the one with these weights."""
+    extras = checkpoint.extras
+    check_same(checkpoint.weights, weights, f"{where}: model.safetensors")
+    for name in ("best", "ema"):
+        if held := part(extras, name):
+            check_same(held, weights, f"{where}: {name} of extras.safetensors")
+    for path, value in checkpoint.memory.items():
+        name = path.rpartition("/")[0]
+        fits = name in weights and value.shape in ((), weights[name].shape)
+        if not (fits and value.is_floating_point()):
+            raise ValueError(f"{where}: optimizer.safetensors holds {path}, which fits no weight")
+    try:
+        torch.Generator().set_state(extras["random"])
+    except (KeyError, TypeError, RuntimeError):
+        raise ValueError(f"{where}: extras.safetensors holds no state of a generator") from None
+
+
 def averaged(folder: Path, count: int) -> dict[str, Tensor]:
     """The mean of the weights of the last `count` checkpoints. Vaswani et al. (2017), section
     6.1."""
-    places = sorted(folder.glob("step-*"))[-count:]
-    held = [read_tensors(place / "model.safetensors") for place in places]
+    places = checkpoints_in(folder)[-count:]
+    held = [Folder(place).tensors("model.safetensors") for place in places]
     return {
         name: torch.stack([weights[name].double() for weights in held]).mean(dim=0).to(first.dtype)
         for name, first in held[0].items()

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from regard.checkpoints.memory import check_memory
 from regard.data import corpora
 from regard.data.feeds import Columns, Feed, Packed, PackedInOrder, Sentences, Windows
 from regard.models import catalog
+from regard.models.outline import outline, parameter_bytes, table_bytes
 from regard.text import Tokenizer
 from regard.training.files import found
 from regard.training.recipe import DataConfig, Recipe, TrainingConfig
@@ -55,9 +57,32 @@ def prepare(recipe: Recipe, beside: Path) -> Work:
 
 
 def build(recipe: Recipe, tokenizer: Tokenizer) -> Any:
-    settings = {key: value for key, value in recipe.model.items() if key != "name"}
+    """A new model to be trained, its weights drawn with the recipe's seed."""
+    sketch = outline(lambda: assemble(recipe, tokenizer))
+    if isinstance(sketch, nn.Module):
+        check_memory(training_bytes(sketch, recipe.training), f"training {recipe.model['name']}")
     torch.manual_seed(recipe.seed)
+    return assemble(recipe, tokenizer)
+
+
+def assemble(recipe: Recipe, tokenizer: Tokenizer) -> Any:
+    """The model of a recipe, over the words of a tokenizer."""
+    settings = {key: value for key, value in recipe.model.items() if key != "name"}
+    if "vocabulary_size" in settings:
+        raise ValueError("model.vocabulary_size follows from the data: a recipe does not say it")
     return catalog.build(recipe.model["name"], vocabulary_size=tokenizer.size, **settings)
+
+
+def training_bytes(model: nn.Module, training: TrainingConfig) -> int:
+    """What weights, gradients, the optimizer and kept copies of the weights take in main memory.
+
+    What a batch leaves for its backward pass comes on top.
+    """
+    if torch.cuda.is_available():  # the rest is then in the memory of the card
+        return parameter_bytes(model) + table_bytes(model)
+    optimizer = int(training.momentum > 0) if training.optimizer == "sgd" else 2
+    kept = training.restore_best + (training.ema > 0)
+    return (2 + optimizer + kept) * parameter_bytes(model) + table_bytes(model)
 
 
 @dataclass(frozen=True)

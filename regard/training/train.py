@@ -15,12 +15,15 @@ import torch
 from numpy.typing import NDArray
 
 from regard.checkpoints.folders import (
-    MANIFEST,
+    is_left_over,
+    is_whole,
+    replacing,
     sweep,
     write_file,
     write_manifest,
     write_tensors,
 )
+from regard.checkpoints.reading import read_regular, refuse_links
 from regard.data.feeds import Columns, Feed
 from regard.models.ngram import Ngram
 from regard.training.board import on_board
@@ -29,9 +32,9 @@ from regard.training.files import toml
 from regard.training.loop import Tell, Training
 from regard.training.memory import keep_freed_memory
 from regard.training.placement import Placement
-from regard.training.recipe import Recipe, read_recipe
+from regard.training.recipe import LARGEST_RECIPE, Recipe, parse_recipe, read_recipe
 from regard.training.record import Record
-from regard.training.saving import newest_checkpoint
+from regard.training.saving import check_fits, newest_checkpoint
 from regard.training.shipped import SHIPPED, find_recipe
 from regard.training.signals import Signals
 from regard.training.tasks import Work, prepare
@@ -54,16 +57,20 @@ def train(
     """
     recipe = rooted(read_recipe(name, settings), data_folder(find_recipe(name)))
     folder = out or Path("runs") / recipe.name
+    written = toml(asdict(recipe)).encode()
+    parse_recipe(written, folder / "recipe.toml")  # or the run could not be loaded
     keep_freed_memory()
     placement = Placement.here()
     try:
         check_place(folder, recipe, resume)
+        if resume and is_whole(folder):
+            return folder, True
         work = prepare(recipe, Path())
         check_validation(work)
         placement.wait()
         if placement.first and not resume:
             folder.mkdir(parents=True, exist_ok=True)
-            write_file(folder / "recipe.toml", toml(asdict(recipe)).encode())
+            write_file(folder / "recipe.toml", written)
         if isinstance(work.model, Ngram):
             tell("begin", header(work, folder, placement))
             count(work, folder, tell)
@@ -93,8 +100,9 @@ def check_place(folder: Path, recipe: Recipe, resume: bool) -> None:
     if resume and not kept.is_file():
         raise ValueError(f"--resume: there is no run in {folder}")
     if resume:
-        now, before = asdict(recipe), asdict(read_recipe(str(kept)))
-        different = first_difference(before, now)
+        refuse_links(folder)
+        before = parse_recipe(read_regular(kept, LARGEST_RECIPE), kept)
+        different = first_difference(asdict(before), asdict(recipe))
         if different is not None:
             key, old, new = different
             raise ValueError(
@@ -104,7 +112,8 @@ def check_place(folder: Path, recipe: Recipe, resume: bool) -> None:
         return
     # What failed before its first save left these, and nothing worth keeping.
     begun = {"recipe.toml", "tokenizer.json", "record.jsonl"}
-    if folder.exists() and any(path.name not in begun for path in folder.iterdir()):
+    there = [p for p in folder.iterdir() if not is_left_over(p)] if folder.exists() else []
+    if any(path.name not in begun for path in there):
         raise ValueError(f"{folder} is not empty; --resume goes on with it, --out names another")
 
 
@@ -151,7 +160,7 @@ def learn(
     """Train by gradient; True when it came to its end."""
     recipe = work.recipe
     if placement.first:
-        work.tokenizer.save(folder / "tokenizer.json")
+        write_file(folder / "tokenizer.json", work.tokenizer.to_json().encode())
 
     def probe_now(step: int) -> None:
         if probe is not None and placement.first:
@@ -169,6 +178,7 @@ def learn(
         checkpoint, complaints = held
         for line in complaints:
             tell("note", {"text": line})
+        check_fits(checkpoint, work.model.state_dict(), folder / "checkpoints")
         training.restore(checkpoint)
     quiet("begin", header(work, folder, placement, training.progress.step))
     if placement.first:
@@ -202,7 +212,7 @@ def count(work: Work, folder: Path, tell: Tell) -> None:
     """Train by counting: one look at the text is all an n-gram model needs."""
     started = time.monotonic()
     record = Record(folder / "record.jsonl")
-    work.tokenizer.save(folder / "tokenizer.json")
+    write_file(folder / "tokenizer.json", work.tokenizer.to_json().encode())
     work.model.fit(words_of(work.train), work.tokenizer.end)
     if work.valid is not None:
         values = score_ngram(work.model, words_of(work.valid))
@@ -223,8 +233,6 @@ def words_of(feed: Feed) -> NDArray[np.int64]:
 
 def close_folder(folder: Path, weights: dict[str, Any]) -> None:
     """The weights, and last the manifest that says the run is whole."""
-    (folder / MANIFEST).unlink(missing_ok=True)
-    hidden = folder / ".model.safetensors"
-    write_tensors(hidden, weights)
-    hidden.replace(folder / "model.safetensors")
+    with replacing(folder / "model.safetensors") as hidden:
+        write_tensors(hidden, weights)
     write_manifest(folder)

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,11 @@ import time
 import pytest
 import torch
 
-from regard.checkpoints.folders import read_tensors
+from regard.checkpoints.reading import read_tensors
+from regard.run import load
+from regard.training.loop import Training
+from regard.training.saving import newest_checkpoint
+from regard.training.train import train
 
 
 def started(recipe, out, *more):
@@ -90,6 +95,48 @@ def test_three_kills_change_nothing(recipe, tmp_path):
 @pytest.mark.parametrize("name", ["lstm", "transformer"])
 def test_twenty_kills_some_inside_a_save_change_nothing(name, recipe, tmp_path):
     assert same_after_kills(name, 20, 2000, recipe, tmp_path) >= 5
+
+
+@pytest.mark.slow
+def test_kills_while_a_run_ends_change_nothing(recipe, tmp_path, monkeypatch):
+    """With weights large enough for a kill to fall into their writing; each run is loadable then,
+    or says that it is not finished."""
+    path = recipe("lstm")
+    settings = ["model.hidden_size=700", "training.steps=2", "training.keep=1"]
+    train(str(path), tmp_path / "whole", settings)
+    whole = outcome(tmp_path / "whole")
+
+    def stop(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed, pytest.raises(KeyboardInterrupt):
+        changed.setattr(Training, "finish", stop)
+        train(str(path), tmp_path / "stopped", settings)
+    chance, inside = random.Random(1), 0
+    for number in range(20):
+        out = tmp_path / f"run-{number}"
+        shutil.copytree(tmp_path / "stopped", out)
+        more = [word for setting in settings for word in ("--set", setting)]
+        process = started(path, out, "--resume", *more)
+        hidden = ".model.safetensors-*" if number % 2 else "checkpoints/.step-*"
+        while not list(out.glob(hidden)) and process.poll() is None:
+            pass
+        time.sleep(chance.random() * 0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        inside += not (out / "manifest.json").exists()
+        if (out / "manifest.json").exists():
+            load(out)
+        found = newest_checkpoint(out / "checkpoints")
+        assert found is not None and found[1] == []
+        train(str(path), out, settings, resume=True)
+        load(out)
+        step, parts, record = outcome(out)
+        assert (step, record) == (whole[0], whole[2])
+        for part, tensors in parts.items():
+            assert all(torch.equal(tensor, whole[1][part][key]) for key, tensor in tensors.items())
+        shutil.rmtree(out)
+    assert inside >= 5
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

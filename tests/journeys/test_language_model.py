@@ -7,7 +7,8 @@ import pytest
 import tokenizers
 from click.testing import CliRunner
 
-from regard.checkpoints.folders import read_tensors, write_manifest, write_tensors
+from regard.checkpoints.folders import write_manifest, write_tensors
+from regard.checkpoints.reading import read_tensors
 from regard.cli import main
 from regard.text import Tokenizer
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from regard.checkpoints.folders import read_tensors
+from regard.checkpoints.reading import read_tensors
 
 STOPPING = """
 import signal, sys

@@ -1,4 +1,6 @@
+import hashlib
 import json
+import os
 
 import pytest
 import torch
@@ -94,7 +96,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_missing_weights_are_named(saved):
     saved.with_suffix(".safetensors").unlink()
-    with pytest.raises(ValueError, match=r"x\.json: .*No such file.*x\.safetensors"):
+    with pytest.raises(ValueError, match=r"x\.json: .*x\.safetensors is missing"):
         Looks.load(saved)
 
 
@@ -144,3 +146,59 @@ def test_a_kind_nobody_knows_is_refused(saved):
     looks[0]["kind"] = "sideways"
     with pytest.raises(ValueError, match=r"x\.json: .*'sideways'"):
         Looks.load(changed(saved, looks=looks))
+
+
+def refused(path, words):
+    with pytest.raises(ValueError, match=words) as told:
+        Looks.load(path)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"format":' * 100_000, "9" * 5_000])
+def test_a_record_nested_too_deeply_is_refused_in_one_line(saved, content):
+    saved.write_text(content)
+    refused(saved, r"x\.json: (nested too deeply|not JSON)")
+
+
+def test_weights_behind_a_link_are_not_read(saved, tmp_path):
+    (tmp_path / "x.safetensors").rename(tmp_path / "y.safetensors")
+    (tmp_path / "x.safetensors").symlink_to("y.safetensors")
+    refused(saved, r"x\.safetensors is a link, and regard follows none")
+
+
+def test_weights_from_a_pipe_are_not_waited_for(saved, tmp_path):
+    (tmp_path / "x.safetensors").unlink()
+    os.mkfifo(tmp_path / "x.safetensors")
+    refused(saved, r"x\.safetensors is not a regular file")
+
+
+def test_a_file_larger_than_its_looks_is_not_read(saved, tmp_path):
+    with (tmp_path / "x.safetensors").open("ab") as file:
+        file.truncate(1 << 40)  # a hole: it takes no room on the disk
+    refused(saved, r"x\.safetensors has 1\.1 TB, and regard reads up to [\d,]+ bytes of such files")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "words"),
+    [
+        ("I32", r"looks\.0: its weights are torch\.int32, and should be float32"),
+        ("C64", r"looks\.0: its weights are torch\.complex64, and should be float32"),
+        ("F8_E8M0", r"x\.safetensors holds no safetensors .*F8_E8M0"),
+    ],
+)
+def test_numbers_of_another_type_are_refused(saved, tmp_path, dtype, words):
+    size = {"I32": 24, "C64": 48, "F8_E8M0": 6}[dtype]
+    entry = {"dtype": dtype, "shape": [1, 2, 3], "data_offsets": [0, size]}
+    header = json.dumps({"0.weights": entry}).encode()
+    content = len(header).to_bytes(8, "little") + header + bytes(size)
+    (tmp_path / "x.safetensors").write_bytes(content)
+    weights = {"file": "x.safetensors", "sha256": hashlib.sha256(content).hexdigest()}
+    refused(changed(saved, weights=weights), words)
+
+
+def test_ten_thousand_small_looks_are_read_again(tmp_path):
+    look = Look.of_weights(
+        torch.ones(1, 1, 1), queries=["a"], keys=["b"], mask=torch.ones(1, 1) > 0
+    )
+    Looks([look] * 10_000).save(tmp_path / "x.json")
+    assert len(Looks.load(tmp_path / "x.json")) == 10_000

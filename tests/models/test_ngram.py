@@ -3,8 +3,10 @@
 import gzip
 import os
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -404,3 +406,58 @@ def test_kneser_ney_5_grams_reach_148_on_the_penn_treebank():
     for place in numbers.integers(5, len(valid), 20):
         for context in (valid[place - 5 : place], numbers.integers(0, 10_000, 4)):
             assert abs(model.distribution(context).sum() - 1) < 1e-9
+
+
+def among(place: int, value: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """Another number at one place of an array."""
+
+    def change(array: np.ndarray) -> np.ndarray:
+        changed = array.copy()
+        changed[place] = value
+        return changed
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("levels.2.keys", among(3, -1), "levels.2.keys must grow from 0 to below 169"),
+        ("levels.2.keys", among(0, -7), "levels.2.keys must grow"),
+        ("levels.2.keys", among(-2, 2**62), "levels.2.keys must grow"),
+        ("levels.2.keys", among(-1, 168), "levels.2.keys must grow"),
+        ("levels.2.keys", lambda a: a[::-1].copy(), "levels.2.keys must grow"),
+        ("levels.2.keys", lambda a: a.astype(np.float64), r"levels.2.keys \(float64 \(\d+,\)\)"),
+        ("levels.2.keys", lambda a: a[None], r"levels.2.keys \(int64 \(1, \d+\)\) must be int64"),
+        ("levels.2.keys", lambda a: a[:0], r"levels.2 holds \[0, "),
+        ("levels.2.kept", among(0, np.nan), "levels.2 must hold shares"),
+        ("levels.2.kept", among(0, np.inf), "levels.2 must hold shares"),
+        ("levels.2.kept", among(0, 7.0), "levels.2 must hold shares"),
+        ("levels.2.backoff", among(0, -0.1), "levels.2 must hold shares"),
+        ("levels.1.keys", among(12, 13), "levels.1.keys must grow from 0 to below 13"),
+        (
+            "end",
+            lambda a: np.array([13]),
+            r"end \(\[13\]\) must be one id of the vocabulary, or -1",
+        ),
+        ("end", lambda a: np.array([], dtype=np.int64), "must be one id of the vocabulary"),
+        ("end", lambda a: np.array([-(2**63)]), "must be one id of the vocabulary"),
+        ("end", lambda a: np.array(1), r"end \(int64 \(\)\) must be int64"),
+    ],
+)
+def test_numbers_that_no_counting_leaves_are_refused(name: str, change: Any, message: str):
+    model = fitted(order=2)
+    tensors = model.tensors()
+    tensors[name] = change(tensors[name])
+    with pytest.raises(ValueError, match=message) as told:
+        Ngram.from_tensors(model.config, tensors)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("config", ["[]", "3", '{"order": 2}', "{", "[" * 5000, '{"a": 1}'])
+def test_settings_that_are_none_are_refused_in_one_line(config: str, tmp_path: Path):
+    path = tmp_path / "model.safetensors"
+    save_file(fitted(order=2).tensors(), path, metadata={"config": config})
+    with pytest.raises(ValueError, match=r".+") as told:
+        Ngram.load(path)
+    assert "\n" not in str(told.value)

@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from regard.checkpoints.folders import read_tensors
+from regard.checkpoints.reading import read_tensors
 from regard.run import probed
 from regard.training import objectives
 from regard.training.loop import Training

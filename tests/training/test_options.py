@@ -10,7 +10,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from regard.checkpoints.folders import read_tensors
+from regard.checkpoints.reading import read_tensors
 from regard.cli import main
 from regard.looking import Looks
 from regard.run import probed

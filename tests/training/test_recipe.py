@@ -48,7 +48,8 @@ def test_a_value_out_of_range_is_named(written):
         ("training.steps=true", r"lstm.toml: training.steps \(true\) must not be"),
         ("training.schedule.warmup=false", r"training.schedule.warmup \(false\) must not be"),
         ("seed=1e30", r"seed"),
-        ("seed=9223372036854775808", r"seed \(9223372036854775808\) must be 0 or more and below"),
+        ("seed=-1", r"seed \(-1\) must be 0 or more and below"),
+        ("seed=9223372036854775808", r"9223372036854775808 has more than the 64 bits"),
         ("model.name=seq2seq", r"'seq2seq'\) does translation, and task.kind is 'language-model'"),
         ("model.name=3", r"lstm.toml: model.name \(3\) must be a string"),
         ("model.name=rnm", r"model \('rnm'\) is not known; did you mean rnn\?"),
@@ -136,3 +137,48 @@ def test_what_is_written_as_toml_is_read_back(written, tmp_path):
     recipe = read_recipe(str(written("transformer")), ['name="a \\"b\\" é"'])
     (tmp_path / "again.toml").write_text(toml(dataclasses.asdict(recipe)))
     assert read_recipe(str(tmp_path / "again.toml")) == recipe
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x = " + "[" * 5_000, "model.layers" + ".a" * 500 + " = 1", "name = " + "[" * 300 + "]" * 300],
+)
+def test_a_recipe_nested_too_deeply_is_refused_in_one_line(line, tmp_path):
+    (tmp_path / "deep.toml").write_text(line)
+    with pytest.raises(ValueError, match=r"deep\.toml is nested too deeply") as told:
+        read_recipe(str(tmp_path / "deep.toml"))
+    assert "\n" not in str(told.value)
+
+
+def test_a_setting_nested_too_deeply_is_refused_in_one_line(written):
+    with pytest.raises(ValueError, match="--set seed: the value is nested too deeply"):
+        read_recipe(str(written("lstm")), ["seed=" + "[" * 5_000])
+
+
+def test_a_recipe_as_long_as_a_book_is_not_read(tmp_path):
+    """A key of half a million dots would keep tomllib busy for an hour."""
+    (tmp_path / "long.toml").write_text("a" + ".a" * (1 << 19) + " = 1")
+    with pytest.raises(ValueError, match=r"long\.toml has 1\.0 MB, and regard reads up to"):
+        read_recipe(str(tmp_path / "long.toml"))
+
+
+def test_a_recipe_that_could_not_be_read_again_is_refused_before_it_is_trained(written, tmp_path):
+    from regard.training.train import train
+
+    many = ["training.probes=" + str(["the cat"] * 10_000)]
+    with pytest.raises(ValueError, match=r"run/recipe\.toml has [\d,]+ bytes, and regard reads up"):
+        train(str(written("lstm")), tmp_path / "run", many)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("setting", ["seed=9223372036854775808", "model.layers=" + "9" * 4000])
+def test_a_number_that_torch_does_not_have_is_refused(setting, written):
+    with pytest.raises(ValueError, match="more than the 64 bits of a whole number") as told:
+        read_recipe(str(written("lstm")), [setting])
+    assert len(str(told.value)) < 500
+
+
+def test_a_value_as_long_as_a_page_is_shown_in_part(written):
+    with pytest.raises(ValueError, match=r"training.steps \('aaa") as told:
+        read_recipe(str(written("lstm")), ["training.steps=" + "a" * 9_999])
+    assert len(str(told.value)) < 500

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from regard.checkpoints.folders import check_folder, read_tensors
+from regard.checkpoints.reading import check_folder, read_tensors
 from regard.run import load
 from regard.training.loop import Training
 from regard.training.train import train

@@ -1,0 +1,245 @@
+"""Reading folders that anybody may have made.
+
+What is read has a line in the folder's manifest. It goes by a plain name, so it lies in the folder;
+it is a regular file, since a pipe may never end; it is as large as the manifest says, which is
+looked at before its content; and it has the SHA-256 that was written down. No link is followed:
+regard writes none, and one that stays inside the folder can be turned to lead out of it later.
+
+A SHA-256 shows that nothing changed since the manifest was written, but not who wrote it. So
+sizes, nesting and shapes are bounded all the same. Whatever is wrong is a ValueError of one line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from safetensors import SafetensorError
+from safetensors.torch import load, load_file
+from torch import Tensor
+
+from regard.checkpoints.memory import check_memory, in_words
+
+MANIFEST = "manifest.json"
+VERSION = 1
+LARGEST_MANIFEST = 1 << 20
+LARGEST_TEXT = 64 << 20  # a tokenizer of a million words has half of it
+DEEPEST = 32  # lists and tables within each other; regard's own files have up to five
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What a manifest says of a file."""
+
+    size: int
+    sha256: str
+
+
+class Folder:
+    """The files of a folder, as its manifest lists them; no other is handed out.
+
+    files = Folder(Path("runs/shakespeare-char"))
+    files.read("recipe.toml")  # its bytes, if they are those that were saved
+    """
+
+    def __init__(self, place: Path):
+        self.place = place
+        self.listed = read_manifest(place)
+        self._checked: set[str] = set()
+
+    def check(self) -> None:
+        """Raise a ValueError unless every file that is listed is there as it was written."""
+        for name in self.listed:  # a missing file is found before an hour of hashing
+            with self._open(name):
+                pass
+        for name in self.listed:
+            self._check(name)
+
+    def read(self, name: str, largest: int = LARGEST_TEXT) -> bytes:
+        """The bytes of a file."""
+        with self._open(name) as (file, listed):
+            check_size(listed.size, largest, self.place / name)
+            content = file.read(listed.size)
+        if hashlib.sha256(content).hexdigest() != listed.sha256:
+            raise self._damaged(name)
+        self._checked.add(name)
+        return content
+
+    def read_json(self, name: str) -> Any:
+        return parse_json(self.read(name), self.place / name)
+
+    def tensors(self, name: str) -> dict[str, Tensor]:
+        """The tensors of a safetensors file. Their numbers are read when they are used."""
+        self._check(name)
+        check_memory(self.listed[name].size, str(self.place / name))
+        return read_tensors(self.place / name)
+
+    def _check(self, name: str) -> None:
+        if name in self._checked:
+            return
+        with self._open(name) as (file, listed):
+            if digest(file, listed.size) != listed.sha256:
+                raise self._damaged(name)
+        self._checked.add(name)
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[tuple[BinaryIO, Listed]]:
+        """A file that is listed, is a regular one and has the size it should have."""
+        if name not in self.listed:
+            raise ValueError(f"{self.place / MANIFEST} does not list {name}, so it is not read")
+        listed, path = self.listed[name], self.place / name
+        with open_regular(path) as file:
+            if os.fstat(file.fileno()).st_size != listed.size:
+                raise self._damaged(name)
+            yield file, listed
+
+    def _damaged(self, name: str) -> ValueError:
+        return ValueError(f"{self.place / name} is damaged: its content is not what was saved")
+
+
+def check_folder(place: Path) -> None:
+    """Raise a ValueError unless every file of the manifest is there as it was written."""
+    Folder(place).check()
+
+
+def read_manifest(place: Path) -> dict[str, Listed]:
+    """Size and SHA-256 of each file that a folder was written with."""
+    path = place / MANIFEST
+    manifest = parse_json(read_regular(path, LARGEST_MANIFEST), path)
+    version = manifest.get("version") if isinstance(manifest, dict) else None
+    if isinstance(version, int) and version > VERSION:
+        raise ValueError(
+            f"{place} was written by a newer regard (format {version}, this one reads up to "
+            f"{VERSION}); upgrade regard to use it"
+        )
+    if version != VERSION or not isinstance(manifest.get("files"), dict):
+        raise ValueError(f"{path} is not a manifest of regard")
+    if not manifest["files"]:
+        raise ValueError(f"{path} lists no files")
+    return {name: _listed(name, entry, path) for name, entry in manifest["files"].items()}
+
+
+def _listed(name: str, entry: Any, path: Path) -> Listed:
+    if name in ("", "..") or "\0" in name or Path(name).name != name:
+        raise ValueError(f"{path} lists {name!r}, which is not the name of a file in its folder")
+    size, sha256 = (entry.get("bytes"), entry.get("sha256")) if isinstance(entry, dict) else (0, 0)
+    if type(size) is not int or size < 0 or not isinstance(sha256, str):
+        raise ValueError(f"{path} does not say the bytes and the sha256 of {name}")
+    return Listed(size, sha256)
+
+
+def refuse_links(place: Path) -> None:
+    """Refuse a folder with a link in it: whoever writes there would write somewhere else."""
+    for path in place.iterdir():
+        if path.is_symlink():
+            raise ValueError(f"{path} is a link, and regard follows none inside a run folder")
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A file, open for reading; a link, a pipe, a device and a folder are refused."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        raise ValueError(f"{path.parent} is incomplete: {path.name} is missing") from None
+    if stat.S_ISLNK(mode):
+        raise ValueError(f"{path} is a link, and regard follows none inside a run folder")
+    if not stat.S_ISREG(mode):
+        raise ValueError(f"{path} is not a regular file")
+    return path.open("rb")
+
+
+def read_regular(path: Path, largest: int = LARGEST_TEXT) -> bytes:
+    """The bytes of a file that no manifest lists, which is none of the above, and not too large."""
+    with open_regular(path) as file:
+        check_size(os.fstat(file.fileno()).st_size, largest, path)
+        return file.read(largest)
+
+
+def check_size(size: int, largest: int, path: Path) -> None:
+    if size > largest:
+        raise ValueError(
+            f"{path} has {in_words(size)}, and regard reads up to {in_words(largest)} of such files"
+        )
+
+
+def parse_json(content: bytes, path: Path) -> Any:
+    """The value a JSON file holds."""
+    try:
+        value = json.loads(content.decode("utf-8"))
+    except RecursionError:
+        raise too_deep(path) from None
+    except ValueError:  # not UTF-8, not JSON, or a number of thousands of digits
+        raise ValueError(f"{path} is damaged: it is not JSON") from None
+    check_depth([value], path)
+    return value
+
+
+def parse_toml(content: bytes, path: Path) -> dict[str, Any]:
+    """The table a TOML file holds."""
+    try:
+        table = tomllib.loads(content.decode("utf-8"))
+    except RecursionError:
+        raise too_deep(path) from None
+    except ValueError as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    check_depth([table], path)
+    return table
+
+
+def check_depth(values: Iterable[Any], path: Path) -> None:
+    """Refuse values nested so deeply that whoever walks or prints them runs out of stack."""
+    level = list(values)
+    for _ in range(DEEPEST + 1):
+        level = [inner for value in level for inner in inside(value)]
+        if not level:
+            return
+    raise too_deep(path)
+
+
+def inside(value: Any) -> Iterable[Any]:
+    """What a list or a table holds."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def too_deep(path: Path) -> ValueError:
+    return ValueError(f"{path} is nested too deeply: more than {DEEPEST} levels")
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file."""
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise ValueError(f"{path.parent} is incomplete: {path.name} is missing") from None
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+
+
+def parse_tensors(content: bytes) -> dict[str, Tensor]:
+    """The tensors in the content of a safetensors file."""
+    try:
+        return load(content)
+    except (SafetensorError, RuntimeError) as error:
+        raise ValueError(str(error)) from None
+    except KeyError as error:
+        raise ValueError(f"numbers of the type {error} are not known to torch") from None
+
+
+def digest(file: BinaryIO, size: int) -> str:
+    """The SHA-256 of the first `size` bytes."""
+    found, left = hashlib.sha256(), size
+    while left and (block := file.read(min(left, BLOCK))):
+        found.update(block)
+        left -= len(block)
+    return found.hexdigest()

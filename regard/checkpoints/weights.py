@@ -1,0 +1,59 @@
+"""Weights from a file into a model that fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from regard.checkpoints.memory import check_memory
+from regard.checkpoints.reading import Folder
+from regard.models.outline import outline, parameter_bytes, table_bytes, unfilled
+
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+SHOWN = 3  # tensors that differ
+
+
+def load_model(make: Callable[[], nn.Module], files: Folder, name: str) -> nn.Module:
+    """The model that `make` builds, with the weights of a file.
+
+    It is built only when its outline fits the file, and no random number is drawn for weights that
+    would be overwritten.
+    """
+    weights, where = files.tensors(name), f"{files.place}: {name}"
+    # A parameter may be registered more often than it is stored: once more when it is tied, and
+    # before it is left out.
+    sketch = outline(make, most=100 + 4 * len(weights))
+    check_same(weights, sketch.state_dict(), where)
+    # Tables are worked out in double precision, by way of a few copies.
+    check_memory(parameter_bytes(sketch) + 8 * table_bytes(sketch), str(files.place))
+    model = unfilled(make)
+    model.load_state_dict(weights)
+    return model
+
+
+def check_same(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:
+    """Refuse weights that are not those of the model: other names, other shapes, no floats."""
+    differences = [
+        *(f"{name} is missing" for name in wanted if name not in found),
+        *(f"{name[:80]!r} is not one of its weights" for name in found if name not in wanted),
+        *(
+            f"{name} is {_shape(found[name])} and should be {_shape(weight)}"
+            for name, weight in wanted.items()
+            if name in found and not _fits(found[name], weight)
+        ),
+    ]
+    if differences:
+        more = f", and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+        told = ", ".join(differences[:SHOWN]) + more
+        raise ValueError(f"{where}: the weights are not those of its recipe: {told}")
+
+
+def _fits(found: Tensor, wanted: Tensor) -> bool:
+    alike = found.dtype == wanted.dtype or {found.dtype, wanted.dtype} <= set(FLOATS)
+    return alike and found.shape == wanted.shape
+
+
+def _shape(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {str(tuple(tensor.shape))[:80]}"

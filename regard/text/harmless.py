@@ -1,0 +1,148 @@
+"""Which parts a `tokenizer.json` from a stranger may be made of.
+
+The library trusts its files. Some parts end the whole process when their content is wrong
+(Precompiled, FixedLength), some let a text grow a thousandfold (Replace after Replace), and a
+regular expression can be written to take years. What is left is what regard itself writes, and
+what the published tokenizers of BERT, GPT-2, RoBERTa and Llama are made of.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+MOST_STEPS = 8  # one after the other; published tokenizers have up to four
+LONGEST_PREFIX = 8  # characters put before a text
+MOST_HOLES = 1000  # ids without a token, in a small vocabulary; a large one may have more
+ESCAPED = re.compile(r"\\\W")
+
+Part = dict[str, Any]
+Harmless = Callable[[Part], bool]
+
+
+def only_harmless(text: str) -> str:
+    """The same tokenizer as JSON, or a ValueError that names the part which is refused.
+
+    It is written anew, so that what the library reads is what was checked.
+    """
+    try:
+        state = json.loads(text)
+        if not isinstance(state, dict):
+            raise ValueError("it is not a table of parts")
+        for place, known in PARTS.items():
+            check(place, state.get(place), known)
+        return json.dumps(state)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def check(place: str, part: Any, known: dict[str, Harmless]) -> None:
+    """Refuse a part that is not known, or that holds what could do harm."""
+    steps = list(_steps(part))
+    if len(steps) > MOST_STEPS:
+        raise ValueError(f"{place} has {len(steps)} steps, and at most {MOST_STEPS} are allowed")
+    for step in steps:
+        kind = step.get("type")
+        if not isinstance(kind, str) or kind not in known:
+            raise ValueError(f"{place} ({str(kind)[:40]!r}) is not one of {', '.join(known)}")
+        if not known[kind](step):
+            raise ValueError(f"{place} ({kind!r}) has settings that a text could not bear")
+
+
+def _steps(part: Any) -> Iterator[Part]:
+    """The parts of a sequence, one by one, and those of sequences within it."""
+    if part is None:
+        return
+    if not isinstance(part, dict):
+        raise ValueError(f"a part must be a table, and {str(part)[:40]!r} is none")
+    within = [part[name] for name in SEQUENCES if name in part]
+    if part.get("type") != "Sequence":
+        yield part
+    elif len(within) == 1 and isinstance(within[0], list):
+        for inner in within[0]:
+            yield from _steps(inner)
+    else:
+        raise ValueError("a sequence must have one list of parts")
+
+
+def _whatever(part: Part) -> bool:
+    return True
+
+
+def _never_grows(part: Part) -> bool:
+    """Whether what is put in place of a piece of text is no longer than it."""
+    pattern, content = part.get("pattern"), part.get("content")
+    piece = pattern.get("String") if isinstance(pattern, dict) else None
+    return isinstance(piece, str) and isinstance(content, str) and 0 < len(piece) >= len(content)
+
+
+def _is_short(part: Part) -> bool:
+    prefix = part.get("prepend")
+    return isinstance(prefix, str) and len(prefix) <= LONGEST_PREFIX
+
+
+def _is_simple(part: Part) -> bool:
+    """Whether a pattern is a piece of text, or an expression that never looks at it twice: without
+    repetition and without groups, but for those that look ahead, as in `specials.cuts`."""
+    pattern = part.get("pattern")
+    if not isinstance(pattern, dict) or len(pattern) != 1:
+        return False
+    [(kind, value)] = pattern.items()
+    if not isinstance(value, str) or not value:
+        return False
+    signs = set(ESCAPED.sub("", value).replace("(?=", ""))
+    return kind == "String" or (kind == "Regex" and not signs & set("*+?{(\\"))
+
+
+def _strips_one(part: Part) -> bool:
+    """More would be taken off a token that is not as long."""
+    return part.get("start") in (0, 1) and part.get("stop") == 0
+
+
+def _has_few_holes(part: Part) -> bool:
+    """The library writes down each id that no token has, of up to four billion."""
+    vocabulary = part.get("vocab")
+    if not isinstance(vocabulary, dict) or not all(type(i) is int for i in vocabulary.values()):
+        return False
+    return max(vocabulary.values(), default=0) < 2 * len(vocabulary) + MOST_HOLES
+
+
+def _marks_nothing(part: Part) -> bool:
+    """A mark inside of words is cut off tokens that need not have it."""
+    return _has_few_holes(part) and not part.get("continuing_subword_prefix")
+
+
+def _named(*kinds: str) -> dict[str, Harmless]:
+    return dict.fromkeys(kinds, _whatever)
+
+
+SEQUENCES = ("normalizers", "pretokenizers", "processors", "decoders")
+PARTS: dict[str, dict[str, Harmless]] = {
+    "normalizer": {
+        **_named("Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Strip", "StripAccents"),
+        **_named("BertNormalizer", "ByteLevel"),
+        "Replace": _never_grows,
+        "Prepend": _is_short,
+    },
+    "pre_tokenizer": {
+        **_named("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "ByteLevel", "Metaspace"),
+        **_named("Digits", "Punctuation", "CharDelimiterSplit", "UnicodeScripts"),
+        "Split": _is_simple,
+    },
+    "model": {
+        "WordLevel": _has_few_holes,
+        "WordPiece": _has_few_holes,
+        "BPE": _marks_nothing,
+        "Unigram": _whatever,
+    },
+    "post_processor": _named(
+        "TemplateProcessing", "ByteLevel", "BertProcessing", "RobertaProcessing"
+    ),
+    "decoder": {
+        **_named("ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "Fuse", "ByteFallback"),
+        "Replace": _never_grows,
+        "Strip": _strips_one,
+    },
+}
