@@ -20,7 +20,10 @@ SATURATED = 1e4
 def run(
     cells: Sequence[Cell], inputs: Tensor, mask: Tensor | None, state: RecurrentState | None
 ) -> tuple[Tensor, RecurrentState]:
-    """(batch, time, input) → (batch, time, direction × hidden) and (direction, batch, hidden)."""
+    """Run one layer, of one cell a direction, over whole sequences.
+
+    (batch, time, input) → (batch, time, direction × hidden) and (direction, batch, hidden)
+    """
     start = state or start_states(cells, len(inputs))
     if mask is None:
         return _kernel(cells, inputs, start, _weights(cells))

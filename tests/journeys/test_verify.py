@@ -40,6 +40,18 @@ def test_a_run_on_built_in_data_always_has_it_at_hand(tmp_path):
     assert f"{RESUMED} holds: largest difference 0.00e+00" in output
 
 
+def test_a_run_without_validation_data_is_stopped_and_resumed_too(recipe, tmp_path, monkeypatch):
+    path = recipe("lstm")
+    path.write_text(path.read_text().replace('valid = "valid.txt"\n', ""))
+    folder, _ = train(str(path), tmp_path / "run", ["training.steps=3"])
+    code, output = verified(folder)
+    assert code == 0
+    assert f"{RESUMED} holds: largest difference 0.00e+00" in output
+    monkeypatch.setattr(torch, "set_rng_state", lambda state: None)
+    code, output = verified(folder)
+    assert code == 1  # it was stopped, or there would have been nothing to forget
+
+
 def test_a_proof_leaves_the_run_as_it_was(recipe, tmp_path):
     folder = short(recipe, "lstm", tmp_path)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -6,8 +6,10 @@ from itertools import pairwise
 
 import pytest
 import torch
+from click.testing import CliRunner
 from torch.nn import functional as F
 
+from regard.cli import main
 from regard.run import load
 from regard.training.train import train
 
@@ -125,6 +127,13 @@ def test_stupid_backoff_has_a_score_and_no_perplexity(backing_off):
     assert values["signature"].startswith(f"score {expected:.4g} | ")
     with pytest.raises(ValueError, match="has none, the scores of smoothing 'stupid-backoff'"):
         run.perplexity("the cat")
+
+
+def test_the_command_tells_a_score_as_well(backing_off):
+    done = CliRunner().invoke(main, ["evaluate", str(backing_off), "--json"])
+    assert done.exit_code == 0, done.output
+    values = json.loads(done.output)
+    assert values.keys() == {"score", "tokens", "seconds", "signature"}
 
 
 def text_bigrams(path):
