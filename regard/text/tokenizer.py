@@ -14,7 +14,7 @@ import tokenizers
 
 from .config import TextConfig
 from .counting import BLANKS
-from .harmless import only_harmless
+from .harmless import refuse_harmful
 from .kinds import MARK, kind_of, specials_of, unknown_of
 from .specials import END, PAD, START, UNKNOWN
 from .strangers import Spellable, check_writable
@@ -118,7 +118,7 @@ class Tokenizer:
     def from_json(cls, text: str) -> Tokenizer:
         """The content of a `tokenizer.json`; parts that a stranger could do harm with are
         refused."""
-        checked = only_harmless(text)
+        checked = refuse_harmful(text)
         try:
             return cls(tokenizers.Tokenizer.from_str(checked))
         except Exception as reason:  # the library raises nothing narrower

@@ -22,9 +22,10 @@ from regard.checkpoints.folders import (
     write_manifest,
     write_tensors,
 )
-from regard.checkpoints.reading import read_regular, refuse_links
+from regard.checkpoints.reading import LARGEST_TEXT, check_size, read_regular, refuse_links
 from regard.data.feeds import Columns, Feed
 from regard.models.ngram import Ngram
+from regard.text import Tokenizer
 from regard.training.board import on_board
 from regard.training.evaluation import figures, scored
 from regard.training.files import toml
@@ -118,7 +119,7 @@ def learn(
     """Train by gradient; True when it came to its end."""
     recipe = work.recipe
     if placement.first:
-        write_file(folder / "tokenizer.json", work.tokenizer.to_json().encode())
+        save_tokenizer(work.tokenizer, folder / "tokenizer.json")
 
     def evaluate() -> dict[str, float]:
         if probe is not None and placement.first:
@@ -156,7 +157,7 @@ def count(work: Work, folder: Path, tell: Tell) -> None:
     """Train by counting: one look at the text is all an n-gram model needs."""
     started = time.monotonic()
     record = Record(folder / "record.jsonl")
-    write_file(folder / "tokenizer.json", work.tokenizer.to_json().encode())
+    save_tokenizer(work.tokenizer, folder / "tokenizer.json")
     work.model.fit(words_of(work.train), work.tokenizer.end)
     values: dict[str, Any] = {} if work.valid is None else counted(work.model, work.valid)
     values["seconds"] = round(time.monotonic() - started, 2)
@@ -164,6 +165,13 @@ def count(work: Work, folder: Path, tell: Tell) -> None:
     tell("valid", {"step": 1, "epoch": 1, "total": 1, **values})
     arrays = work.model.tensors()
     close_folder(folder, {name: torch.from_numpy(array) for name, array in arrays.items()})
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
+    """Write `tokenizer.json`, if it is not longer than whoever loads the run would read."""
+    content = tokenizer.to_json().encode()
+    check_size(len(content), LARGEST_TEXT, path)
+    write_file(path, content)
 
 
 def words_of(feed: Feed) -> NDArray[np.int64]:
