@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regard.attention import Label, Look, watch
 from regard.checkpoints.reading import MANIFEST, Folder
-from regard.checkpoints.weights import load_model
+from regard.checkpoints.weights import load_arrays, load_model
 from regard.data.batches import Pairs, Words
 from regard.data.feeds import Bucketed, Translations
 from regard.decoding import Continuing, DecodingConfig, Hypothesis, decode
@@ -95,7 +95,7 @@ def load(folder: str | Path) -> Run:
     tokenizer = Tokenizer.from_bytes(files.read("tokenizer.json"), folder / "tokenizer.json")
     make = partial(assemble, recipe, tokenizer)
     if recipe.model["name"] == "ngram":
-        arrays = {k: t.numpy() for k, t in files.tensors("model.safetensors").items()}
+        arrays = load_arrays(files, "model.safetensors")
         return Run(folder, recipe, tokenizer, Ngram.from_tensors(make().config, arrays))
     return Run(folder, recipe, tokenizer, load_model(make, files, "model.safetensors").eval())
 

@@ -45,13 +45,13 @@ def new_folder(place: Path) -> Iterator[Path]:
         hidden.mkdir()
         yield hidden
         write_manifest(hidden)
-        put(hidden, place)
+        put_in_place(hidden, place)
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
 
 
-def put(hidden: Path, place: Path) -> None:
+def put_in_place(hidden: Path, place: Path) -> None:
     """Move a whole folder to its place; the one that stands there goes when this is on disk."""
     old = hidden_beside(place)
     try:
@@ -84,7 +84,7 @@ def sweep(parent: Path) -> None:
                 continue
             if left.is_symlink() or not left.is_dir():
                 left.unlink()
-            elif is_whole(left) and not (parent / found["name"]).exists():
+            elif not (parent / found["name"]).exists() and is_whole(left):
                 left.rename(parent / found["name"])
                 flush(parent)
             else:

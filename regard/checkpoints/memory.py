@@ -12,8 +12,9 @@ def check_memory(needed: int, what: str) -> None:
     """Refuse what needs more bytes than are available, before the first of them is asked for."""
     available = available_memory()
     if available is not None and needed > available:
+        there_is = format_bytes(available)
         raise ValueError(
-            f"{what} needs {in_words(needed)} of memory, and {in_words(available)} is available"
+            f"{what} needs {format_bytes(needed)} of memory, and {there_is} is available"
         )
 
 
@@ -38,7 +39,7 @@ def container_limit() -> int | None:
     return int(limit) if limit.isdecimal() else None  # "max" is none
 
 
-def in_words(size: int) -> str:
+def format_bytes(size: int) -> str:
     """1_500_000_000 → 1.5 GB"""
     for unit, bytes_each in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
         if size >= bytes_each:

@@ -26,12 +26,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load, load_file
 from torch import Tensor
 
-from regard.checkpoints.memory import check_memory, in_words
+from regard.checkpoints.memory import check_memory, format_bytes
 
 MANIFEST = "manifest.json"
 VERSION = 1
 LARGEST_MANIFEST = 1 << 20
-LARGEST_TEXT = 64 << 20  # a tokenizer of a million words has half of it
+LARGEST_TEXT = 256 << 20  # a tokenizer of a million words has a tenth of it
 DEEPEST = 32  # lists and tables within each other; regard's own files have up to five
 BLOCK = 1 << 20
 
@@ -125,15 +125,16 @@ def read_manifest(place: Path) -> dict[str, Listed]:
         raise ValueError(f"{path} is not a manifest of regard")
     if not manifest["files"]:
         raise ValueError(f"{path} lists no files")
-    return {name: _listed(name, entry, path) for name, entry in manifest["files"].items()}
+    return {name: _read_entry(name, entry, path) for name, entry in manifest["files"].items()}
 
 
-def _listed(name: str, entry: Any, path: Path) -> Listed:
-    if name in ("", "..") or "\0" in name or Path(name).name != name:
-        raise ValueError(f"{path} lists {name!r}, which is not the name of a file in its folder")
+def _read_entry(name: str, entry: Any, path: Path) -> Listed:
+    if name in ("", "..") or not name.isprintable() or Path(name).name != name:
+        told = f"{path} lists {name[:80]!r}"
+        raise ValueError(f"{told}, which is not the name of a file in its folder")
     size, sha256 = (entry.get("bytes"), entry.get("sha256")) if isinstance(entry, dict) else (0, 0)
     if type(size) is not int or size < 0 or not isinstance(sha256, str):
-        raise ValueError(f"{path} does not say the bytes and the sha256 of {name}")
+        raise ValueError(f"{path} does not say the bytes and the sha256 of {name[:80]}")
     return Listed(size, sha256)
 
 
@@ -166,8 +167,9 @@ def read_regular(path: Path, largest: int = LARGEST_TEXT) -> bytes:
 
 def check_size(size: int, largest: int, path: Path) -> None:
     if size > largest:
+        most = format_bytes(largest)
         raise ValueError(
-            f"{path} has {in_words(size)}, and regard reads up to {in_words(largest)} of such files"
+            f"{path} has {format_bytes(size)}, and regard reads up to {most} of such files"
         )
 
 
@@ -176,10 +178,10 @@ def parse_json(content: bytes, path: Path) -> Any:
     try:
         value = json.loads(content.decode("utf-8"))
     except RecursionError:
-        raise too_deep(path) from None
+        raise _nesting_error(path) from None
     except ValueError:  # not UTF-8, not JSON, or a number of thousands of digits
         raise ValueError(f"{path} is damaged: it is not JSON") from None
-    check_depth([value], path)
+    check_depth(value, path)
     return value
 
 
@@ -188,31 +190,31 @@ def parse_toml(content: bytes, path: Path) -> dict[str, Any]:
     try:
         table = tomllib.loads(content.decode("utf-8"))
     except RecursionError:
-        raise too_deep(path) from None
+        raise _nesting_error(path) from None
     except ValueError as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
-    check_depth([table], path)
+    check_depth(table, path)
     return table
 
 
-def check_depth(values: Iterable[Any], path: Path) -> None:
-    """Refuse values nested so deeply that whoever walks or prints them runs out of stack."""
-    level = list(values)
+def check_depth(value: Any, path: Path) -> None:
+    """Refuse a value nested so deeply that whoever walks or prints it runs out of stack."""
+    level = [value]
     for _ in range(DEEPEST + 1):
-        level = [inner for value in level for inner in inside(value)]
+        level = [inner for outer in level for inner in children(outer)]
         if not level:
             return
-    raise too_deep(path)
+    raise _nesting_error(path)
 
 
-def inside(value: Any) -> Iterable[Any]:
+def children(value: Any) -> Iterable[Any]:
     """What a list or a table holds."""
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
 
 
-def too_deep(path: Path) -> ValueError:
+def _nesting_error(path: Path) -> ValueError:
     return ValueError(f"{path} is nested too deeply: more than {DEEPEST} levels")
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from regard.checkpoints.memory import check_memory
 from regard.checkpoints.reading import Folder
-from regard.models.outline import outline, parameter_bytes, table_bytes, unfilled
+from regard.models.outline import build_unfilled, count_parameter_bytes, count_table_bytes, outline
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 SHOWN = 3  # tensors that differ
@@ -27,10 +29,18 @@ def load_model(make: Callable[[], nn.Module], files: Folder, name: str) -> nn.Mo
     sketch = outline(make, most=100 + 4 * len(weights))
     check_same(weights, sketch.state_dict(), where)
     # Tables are worked out in double precision, by way of a few copies.
-    check_memory(parameter_bytes(sketch) + 8 * table_bytes(sketch), str(files.place))
-    model = unfilled(make)
+    check_memory(count_parameter_bytes(sketch) + 8 * count_table_bytes(sketch), str(files.place))
+    model = build_unfilled(make)
     model.load_state_dict(weights)
     return model
+
+
+def load_arrays(files: Folder, name: str) -> dict[str, NDArray[Any]]:
+    """The tensors of a file as NumPy has them."""
+    try:
+        return {key: tensor.numpy() for key, tensor in files.tensors(name).items()}
+    except TypeError as error:  # of a type that NumPy does not have, as bfloat16
+        raise ValueError(f"{files.place / name} cannot be read by NumPy: {error}") from None
 
 
 def check_same(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:

@@ -11,6 +11,7 @@ from regard.naming import suggest
 Method = Literal["greedy", "sample", "beam"]
 Penalty = Literal["none", "gnmt", "average"]
 SAMPLING = ("temperature", "top_k", "top_p", "seed")  # settings that mean nothing to the others
+MOST = 10_000  # hypotheses of one sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +95,13 @@ class DecodingConfig:
         for name in ("beam", "n_best", "longest", "top_k", "no_repeat_ngram"):
             value = getattr(self, name)
             _check(value is None or value >= 1, name, value, "1 or more")
-        for name in ("length_alpha", "temperature"):
+        for name in ("beam", "n_best"):
             value = getattr(self, name)
-            _check(0.0 <= value < math.inf, name, value, "0 or more, and finite")
+            _check(value <= MOST, name, value, f"at most {MOST}: each is a row of the batch")
+        alpha, temperature = self.length_alpha, self.temperature
+        _check(0.0 <= alpha <= 10.0, "length_alpha", alpha, "between 0 and 10")
+        good = 0.0 <= temperature < math.inf
+        _check(good, "temperature", temperature, "0 or more, and finite")
         _check(0.0 < self.top_p <= 1.0, "top_p", self.top_p, "above 0 and at most 1")
         factor = self.longest_factor
         good = factor is None or 0.0 < factor < math.inf

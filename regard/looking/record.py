@@ -132,9 +132,10 @@ def parsed(content: bytes) -> Record:
 def weights_beside(path: Path, record: Record) -> dict[str, Tensor]:
     """The tensors of the file named in the record, if they are the ones it was saved with."""
     stored = record.weights
-    if stored.file in ("", "..") or "\0" in stored.file or Path(stored.file).name != stored.file:
+    plain = stored.file.isprintable() and Path(stored.file).name == stored.file
+    if stored.file in ("", "..") or not plain:
         raise ValueError(f"weights.file ({stored.file!r}) must be the name of a file beside it")
-    largest = HEADER + sum(map(most_bytes, record.looks))
+    largest = HEADER + sum(map(count_most_bytes, record.looks))
     content = read_regular(path.with_name(stored.file), largest)
     if hashlib.sha256(content).hexdigest() != stored.sha256:
         raise ValueError(f"{stored.file} is not the file it was saved with: its SHA-256 differs")
@@ -144,7 +145,7 @@ def weights_beside(path: Path, record: Record) -> dict[str, Tensor]:
         raise ValueError(f"{stored.file} holds no safetensors ({reason})") from reason
 
 
-def most_bytes(stored: StoredLook) -> int:
+def count_most_bytes(stored: StoredLook) -> int:
     """What a look takes in a file: four bytes for each weight, one for the mask, and two names."""
     return 5 * len(stored.heads) * len(stored.queries) * len(stored.keys) + 256
 

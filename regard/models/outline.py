@@ -26,14 +26,14 @@ def outline(make: Callable[[], M], most: int = MOST_PARAMETERS) -> M:
     when there are more than `most` parameters.
     """
     try:
-        with torch.device("meta"), _UnfilledParameters(), at_most(most):
+        with torch.device("meta"), _UnfilledParameters(), limit_parameters(most):
             return make()
     except (RuntimeError, TypeError, OverflowError, MemoryError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f"no model has sizes like these: {reason}") from None
 
 
-def unfilled(make: Callable[[], M]) -> M:
+def build_unfilled(make: Callable[[], M]) -> M:
     """The model that `make` builds, its parameters not filled in, and no random number drawn.
 
     What no file holds, as the sinusoids of positions, is worked out as ever.
@@ -67,7 +67,7 @@ class _UnfilledParameters(TorchDispatchMode):
 
 
 @contextmanager
-def at_most(parameters: int) -> Iterator[None]:
+def limit_parameters(parameters: int) -> Iterator[None]:
     """Stop whoever builds a module with more parameters than this."""
     registered, builder = count(1), get_ident()
 
@@ -82,12 +82,12 @@ def at_most(parameters: int) -> Iterator[None]:
         handle.remove()
 
 
-def parameter_bytes(model: nn.Module) -> int:
+def count_parameter_bytes(model: nn.Module) -> int:
     """The memory of all parameters; shared ones count once."""
     return sum(map(_bytes, model.parameters()))
 
 
-def table_bytes(model: nn.Module) -> int:
+def count_table_bytes(model: nn.Module) -> int:
     """The memory of all that is worked out when the model is built, and in no file."""
     return sum(map(_bytes, model.buffers()))
 

@@ -22,7 +22,7 @@ Part = dict[str, Any]
 Harmless = Callable[[Part], bool]
 
 
-def only_harmless(text: str) -> str:
+def refuse_harmful(text: str) -> str:
     """The same tokenizer as JSON, or a ValueError that names the part which is refused.
 
     It is written anew, so that what the library reads is what was checked.
@@ -67,7 +67,7 @@ def _steps(part: Any) -> Iterator[Part]:
         raise ValueError("a sequence must have one list of parts")
 
 
-def _whatever(part: Part) -> bool:
+def _always(part: Part) -> bool:
     return True
 
 
@@ -114,34 +114,34 @@ def _marks_nothing(part: Part) -> bool:
     return _has_few_holes(part) and not part.get("continuing_subword_prefix")
 
 
-def _named(*kinds: str) -> dict[str, Harmless]:
-    return dict.fromkeys(kinds, _whatever)
+def _allow(*kinds: str) -> dict[str, Harmless]:
+    return dict.fromkeys(kinds, _always)
 
 
 SEQUENCES = ("normalizers", "pretokenizers", "processors", "decoders")
 PARTS: dict[str, dict[str, Harmless]] = {
     "normalizer": {
-        **_named("Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Strip", "StripAccents"),
-        **_named("BertNormalizer", "ByteLevel"),
+        **_allow("Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Strip", "StripAccents"),
+        **_allow("BertNormalizer", "ByteLevel"),
         "Replace": _never_grows,
         "Prepend": _is_short,
     },
     "pre_tokenizer": {
-        **_named("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "ByteLevel", "Metaspace"),
-        **_named("Digits", "Punctuation", "CharDelimiterSplit", "UnicodeScripts"),
+        **_allow("Whitespace", "WhitespaceSplit", "BertPreTokenizer", "ByteLevel", "Metaspace"),
+        **_allow("Digits", "Punctuation", "CharDelimiterSplit", "UnicodeScripts"),
         "Split": _is_simple,
     },
     "model": {
         "WordLevel": _has_few_holes,
         "WordPiece": _has_few_holes,
         "BPE": _marks_nothing,
-        "Unigram": _whatever,
+        "Unigram": _always,
     },
-    "post_processor": _named(
+    "post_processor": _allow(
         "TemplateProcessing", "ByteLevel", "BertProcessing", "RobertaProcessing"
     ),
     "decoder": {
-        **_named("ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "Fuse", "ByteFallback"),
+        **_allow("ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "Fuse", "ByteFallback"),
         "Replace": _never_grows,
         "Strip": _strips_one,
     },

@@ -15,7 +15,7 @@ import tokenizers
 
 from .config import TextConfig
 from .counting import BLANKS
-from .harmless import only_harmless
+from .harmless import refuse_harmful
 from .hiding import hide_specials
 from .kinds import MARK, kind_of, specials_of, unknown_of
 from .roles import (
@@ -303,7 +303,7 @@ class Tokenizer:
 
 
 def _parse(text: str) -> tokenizers.Tokenizer:
-    checked = only_harmless(text)
+    checked = refuse_harmful(text)
     return _call_library(lambda: tokenizers.Tokenizer.from_str(checked))
 
 

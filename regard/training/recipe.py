@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from regard.checkpoints.reading import check_size, inside, parse_toml
+from regard.checkpoints.reading import check_size, children, parse_toml
 from regard.decoding.config import DecodingConfig
 from regard.models.catalog import MODELS, entry
 from regard.naming import suggest
@@ -186,8 +186,8 @@ def _from_here(files: Any) -> Any:
 def check_integers(value: Any, path: Path) -> None:
     """Refuse whole numbers of more than 64 bits: TOML has none, and neither has torch."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"{path}: {shown(value)} has more than the 64 bits of a whole number")
-    for inner in inside(value):
+        raise ValueError(f"{path}: {show(value)} has more than the 64 bits of a whole number")
+    for inner in children(value):
         check_integers(inner, path)
 
 
@@ -232,7 +232,7 @@ def _typed(hints: dict[str, Any], key: str, value: Any, where: str) -> Any:
         return TypeAdapter(hints.get(key, Any)).validate_python(value)
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
-        raise ValueError(f"{where}: model.{key} ({shown(value)}): {reason}") from None
+        raise ValueError(f"{where}: model.{key} ({show(value)}): {reason}") from None
 
 
 def _refuse_boolean(hint: Any, value: Any, where: str) -> None:
@@ -275,6 +275,7 @@ def _told(kind: type[Any], error: ValidationError) -> str:
     first = error.errors()[0]
     path = [str(part) for part in first["loc"]]
     name = ".".join(path)
+    name = name if name.isprintable() and len(name) <= 100 else show(name)
     if first["type"] == "unexpected_keyword_argument" or first["type"] == "extra_forbidden":
         known = _known(kind, path[:-1])
         return f"unknown key {name}; {suggest(path[-1], known)}"
@@ -282,11 +283,11 @@ def _told(kind: type[Any], error: ValidationError) -> str:
         return f"{name} is missing"
     message = first["msg"].removeprefix("Value error, ")
     value = first.get("input")
-    told = "" if is_dataclass(value) or isinstance(value, dict) else f" ({shown(value)})"
+    told = "" if is_dataclass(value) or isinstance(value, dict) else f" ({show(value)})"
     return f"{name}{told}: {message}" if name else message
 
 
-def shown(value: Any) -> str:
+def show(value: Any) -> str:
     """A value as an error shows it, which is one line and not a page."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:99]}…"

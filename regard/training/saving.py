@@ -62,21 +62,21 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
         write_tensors(built / "optimizer.safetensors", checkpoint.memory)
         write_tensors(built / "extras.safetensors", checkpoint.extras)
         write_json(built / "progress.json", asdict(checkpoint.progress))
-    for old in outdated(folder, place, keep):
+    for old in find_outdated(folder, place, keep):
         remove_folder(old)
 
 
-def outdated(folder: Path, newest: Path, keep: int) -> list[Path]:
+def find_outdated(folder: Path, newest: Path, keep: int) -> list[Path]:
     """The checkpoints that are not among the last `keep`, of which `newest` was saved last.
 
     One of a later step was passed over when the run was resumed, since it is damaged.
     """
-    places = checkpoints_in(folder)
+    places = list_checkpoints(folder)
     until = places.index(newest) + 1
     return places[until:] + places[: max(0, until - keep)]
 
 
-def checkpoints_in(folder: Path) -> list[Path]:
+def list_checkpoints(folder: Path) -> list[Path]:
     """The checkpoints of a folder, oldest first."""
     found = [path for path in folder.glob("step-*") if NAME.fullmatch(path.name)]
     return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
@@ -89,7 +89,7 @@ def newest_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]] | None:
     refuse_links(folder)
     sweep(folder)
     complaints: list[str] = []
-    for place in reversed(checkpoints_in(folder)):
+    for place in reversed(list_checkpoints(folder)):
         try:
             return read_checkpoint(place), complaints
         except (ValueError, OSError) as error:
@@ -129,7 +129,7 @@ def check_fits(checkpoint: Checkpoint, weights: Mapping[str, Tensor], where: Pat
 def averaged(folder: Path, count: int) -> dict[str, Tensor]:
     """The mean of the weights of the last `count` checkpoints. Vaswani et al. (2017), section
     6.1."""
-    places = checkpoints_in(folder)[-count:]
+    places = list_checkpoints(folder)[-count:]
     held = [Folder(place).tensors("model.safetensors") for place in places]
     return {
         name: torch.stack([weights[name].double() for weights in held]).mean(dim=0).to(first.dtype)

@@ -18,14 +18,14 @@ from regard.checkpoints.folders import (
     is_left_over,
     is_whole,
     replacing,
-    sweep,
     write_file,
     write_manifest,
     write_tensors,
 )
-from regard.checkpoints.reading import read_regular, refuse_links
+from regard.checkpoints.reading import LARGEST_TEXT, check_size, read_regular, refuse_links
 from regard.data.feeds import Columns, Feed
 from regard.models.ngram import Ngram
+from regard.text import Tokenizer
 from regard.training.board import on_board
 from regard.training.evaluation import score_ngram, seconds
 from regard.training.files import toml
@@ -160,7 +160,9 @@ def learn(
     """Train by gradient; True when it came to its end."""
     recipe = work.recipe
     if placement.first:
-        write_file(folder / "tokenizer.json", work.tokenizer.to_json().encode())
+        sweep(folder)
+        save_tokenizer(work.tokenizer, folder / "tokenizer.json")
+    placement.wait()  # what another process is writing must not be swept away
 
     def probe_now(step: int) -> None:
         if probe is not None and placement.first:
@@ -172,7 +174,6 @@ def learn(
     training = Training(
         work.model, work.train, work.valid, recipe.training, folder, placement, probe_now, quiet
     )
-    sweep(folder)
     held = newest_checkpoint(folder / "checkpoints") if resume else None
     if held is not None:
         checkpoint, complaints = held
@@ -212,7 +213,7 @@ def count(work: Work, folder: Path, tell: Tell) -> None:
     """Train by counting: one look at the text is all an n-gram model needs."""
     started = time.monotonic()
     record = Record(folder / "record.jsonl")
-    write_file(folder / "tokenizer.json", work.tokenizer.to_json().encode())
+    save_tokenizer(work.tokenizer, folder / "tokenizer.json")
     work.model.fit(words_of(work.train), work.tokenizer.end)
     if work.valid is not None:
         values = score_ngram(work.model, words_of(work.valid))
@@ -222,6 +223,13 @@ def count(work: Work, folder: Path, tell: Tell) -> None:
     record.write("end", step=1, seconds=seconds(started))
     arrays = work.model.tensors()
     close_folder(folder, {name: torch.from_numpy(array) for name, array in arrays.items()})
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
+    """Write `tokenizer.json`, if it is not longer than whoever loads the run would read."""
+    content = tokenizer.to_json().encode()
+    check_size(len(content), LARGEST_TEXT, path)
+    write_file(path, content)
 
 
 def words_of(feed: Feed) -> NDArray[np.int64]:

@@ -6,11 +6,13 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from regard.checkpoints.folders import write_manifest, write_tensors
 from regard.checkpoints.reading import read_tensors
 from regard.cli import main
+from regard.models.ngram import Ngram, NgramConfig
 
 GPT = "model_size = 12\nheads = 3\nlayers = 1\nlongest = 19\n"
 COMMANDS = {
@@ -145,6 +147,15 @@ def a_recipe_without_end(run):
     write_manifest(run)
 
 
+def a_name_for_the_terminal(run):
+    manifest(run, lambda files: files.update({"\x1b[2Jgone": files["recipe.toml"]}))
+
+
+def a_recipe_for_the_terminal(run):
+    (run / "recipe.toml").write_text('"\\u001b[2Jgone" = 1\n' + (run / "recipe.toml").read_text())
+    write_manifest(run)
+
+
 def a_recipe_that_is_none(run):
     (run / "recipe.toml").write_bytes(b"\x00\xff")
     write_manifest(run)
@@ -162,6 +173,8 @@ MORE = {
     weights_of_bytes: "embedding.weight is uint8 (13, 12) and should be float32 (13, 12)",
     a_recipe_without_end: "recipe.toml has 1.1 GB, and regard reads up to",
     a_recipe_that_is_none: "recipe.toml is not TOML",
+    a_name_for_the_terminal: r"manifest.json lists '\x1b[2Jgone', which is not the name",
+    a_recipe_for_the_terminal: r"unknown key '\x1b[2Jgone'",
 }
 
 
@@ -187,6 +200,45 @@ def test_a_hostile_folder_gets_one_line_and_exit_code_2(harm, command, run):
     assert line.startswith("regard: ")
     assert {**EIGHT, **MORE}[harm] in line
     assert len(line) < 1000
+
+
+@pytest.fixture
+def counted(folder, tmp_path):
+    """A folder of n-grams, whose arrays are not a model's parameters."""
+    run, _ = folder("rnn", "hidden_size = 5\n")
+    recipe = (run / "recipe.toml").read_text().replace("hidden_size = 5", "order = 2")
+    (run / "recipe.toml").write_text(recipe.replace('"rnn"', '"ngram"'))
+    model = Ngram(NgramConfig(vocabulary_size=13, order=2)).fit([4, 5, 3, 4, 6, 3], end=3)
+    arrays = {name: torch.from_numpy(array) for name, array in model.tensors().items()}
+    write_tensors(run / "model.safetensors", arrays)
+    write_manifest(run)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t["levels.2.keys"].neg_(), "levels.2.keys must grow from 0 to below 169"),
+        (lambda t: t["levels.2.kept"].fill_(torch.nan), "levels.2 must hold shares"),
+        (lambda t: t["end"].fill_(10**9), "must be one id of the vocabulary"),
+        (lambda t: t.pop("levels.2.keys"), "tensors has no 'levels.2.keys'"),
+        (
+            lambda t: t.update({"levels.2.kept": t["levels.2.kept"].bfloat16()}),
+            "cannot be read by NumPy",
+        ),
+    ],
+)
+def test_arrays_that_no_counting_leaves_get_one_line_and_exit_code_2(change, words, counted):
+    assert typed("generate", counted).exit_code == 0
+    tensors = {k: t.clone() for k, t in read_tensors(counted / "model.safetensors").items()}
+    change(tensors)
+    write_tensors(counted / "model.safetensors", tensors)
+    write_manifest(counted)
+    for command in ("generate", "evaluate", "verify"):
+        done = typed(command, counted)
+        assert done.exit_code == 2, done.output
+        [line] = done.output.splitlines()
+        assert words in line
 
 
 @pytest.mark.parametrize("harm", [nested_json, a_tokenizer_that_aborts])

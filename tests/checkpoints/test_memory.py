@@ -3,7 +3,7 @@
 import pytest
 
 from regard.checkpoints import memory
-from regard.checkpoints.memory import available_memory, check_memory, in_words
+from regard.checkpoints.memory import available_memory, check_memory, format_bytes
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_this_system_says_what_there_is():
 
 
 def test_sizes_are_said_in_words():
-    assert [in_words(n) for n in (0, 999_999, 1_500_000, 10**9, 10**16)] == [
+    assert [format_bytes(n) for n in (0, 999_999, 1_500_000, 10**9, 10**16)] == [
         "0 bytes",
         "999,999 bytes",
         "1.5 MB",

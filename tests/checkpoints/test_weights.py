@@ -103,7 +103,7 @@ def refused(run, words):
 @pytest.fixture
 def gpt(folder, monkeypatch):
     run, _ = folder("transformer-lm", GPT)
-    monkeypatch.setattr(weights, "unfilled", lambda make: pytest.fail("it was built"))
+    monkeypatch.setattr(weights, "build_unfilled", lambda make: pytest.fail("it was built"))
     return run
 
 
@@ -140,7 +140,7 @@ def test_a_model_that_cannot_be_that_of_the_file_is_refused_in_one_line(line, gp
 
 def test_a_table_that_is_in_no_file_counts_too(folder, monkeypatch):
     run, _ = folder("transformer-lm", f'{GPT}positions = "sinusoidal"')
-    monkeypatch.setattr(weights, "unfilled", lambda make: pytest.fail("it was built"))
+    monkeypatch.setattr(weights, "build_unfilled", lambda make: pytest.fail("it was built"))
     setting(run, "longest = 1_000_000_000_000")
     refused(run, r"run needs 384\.0 TB of memory, and .+ is available")
 

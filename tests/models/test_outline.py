@@ -7,7 +7,13 @@ import torch
 from torch import nn
 
 from regard.models.catalog import build
-from regard.models.outline import at_most, outline, parameter_bytes, table_bytes, unfilled
+from regard.models.outline import (
+    build_unfilled,
+    count_parameter_bytes,
+    count_table_bytes,
+    limit_parameters,
+    outline,
+)
 
 GPT = {"vocabulary_size": 11, "model_size": 12, "heads": 3, "layers": 2, "longest": 19}
 MODELS = {
@@ -36,19 +42,19 @@ def test_an_outline_has_the_names_and_shapes_of_the_model_and_no_numbers(make):
     model, sketch = make(), outline(make)
     assert described(sketch) == described(model)
     assert {tensor.device.type for tensor in sketch.state_dict().values()} == {"meta"}
-    assert parameter_bytes(sketch) == 4 * sum(weight.numel() for weight in model.parameters())
-    assert table_bytes(sketch) == 4 * sum(table.numel() for table in model.buffers())
+    assert count_parameter_bytes(sketch) == 4 * sum(weight.numel() for weight in model.parameters())
+    assert count_table_bytes(sketch) == 4 * sum(table.numel() for table in model.buffers())
 
 
 def test_an_outline_and_an_unfilled_model_leave_the_generator_alone(make):
     before = torch.get_rng_state()
     outline(make)
-    unfilled(make)
+    build_unfilled(make)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_an_unfilled_model_has_the_tables_that_are_in_no_file(make):
-    model, empty = make(), unfilled(make)
+    model, empty = make(), build_unfilled(make)
     assert described(empty) == described(model)
     assert {tensor.device.type for tensor in empty.state_dict().values()} == {"cpu"}
     tables = dict(model.named_buffers())
@@ -59,7 +65,7 @@ def test_an_unfilled_model_has_the_tables_that_are_in_no_file(make):
 
 def test_what_is_drawn_in_another_way_leaves_the_generator_alone_too():
     before = torch.get_rng_state()
-    made = unfilled(lambda: nn.Parameter(torch.bernoulli(torch.full((7,), 0.5))))
+    made = build_unfilled(lambda: nn.Parameter(torch.bernoulli(torch.full((7,), 0.5))))
     assert made.shape == (7,)
     assert torch.equal(torch.get_rng_state(), before)
 
@@ -80,12 +86,12 @@ def test_sizes_that_no_tensor_has_are_refused_in_one_line(size):
 
 def test_a_table_larger_than_any_memory_is_only_outlined():
     settings = {**GPT, "positions": "sinusoidal", "longest": 10**12}
-    assert table_bytes(outline(lambda: build("transformer-lm", **settings))) == 48 * 10**12
+    assert count_table_bytes(outline(lambda: build("transformer-lm", **settings))) == 48 * 10**12
 
 
 def test_another_thread_may_build_what_it_likes():
     made = []
-    with at_most(1):
+    with limit_parameters(1):
         other = threading.Thread(target=lambda: made.append(nn.Linear(3, 5)))
         other.start()
         other.join()

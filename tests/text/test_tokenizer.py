@@ -73,7 +73,7 @@ def test_a_saved_tokenizer_is_all_there_when_loaded(corpus, every, kind, tmp_pat
     loaded = Tokenizer.load(tmp_path / "tokenizer.json")
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     assert loaded.kind == kind
-    assert loaded.specials == ("pad", "unknown", "start", "end")
+    assert loaded.specials == (PAD, UNKNOWN, START, END)
     assert (loaded.pad, loaded.unknown, loaded.start, loaded.end) == (0, 1, 2, 3)
     assert loaded.to_json() == made.to_json()
     for line in [*corpus, "<unk> nowhere 12"]:

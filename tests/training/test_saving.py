@@ -20,7 +20,7 @@ from regard.training.saving import (
     newest_checkpoint,
     save_checkpoint,
 )
-from regard.training.tasks import training_bytes
+from regard.training.tasks import count_training_bytes
 from regard.training.train import train
 
 
@@ -258,7 +258,7 @@ def test_memory_is_counted_for_all_copies_of_the_weights(settings, copies, writt
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     training = read_recipe(str(written("lstm")), settings).training
     model = torch.nn.Linear(3, 5)  # 15 weights and 5 biases, four bytes each
-    assert training_bytes(model, training) == copies * 80
+    assert count_training_bytes(model, training) == copies * 80
 
 
 def test_what_is_needed_and_what_there_is_are_both_said(written, tmp_path, monkeypatch):
