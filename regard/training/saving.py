@@ -128,12 +128,14 @@ def check_fits(checkpoint: Checkpoint, weights: Mapping[str, Tensor], where: Pat
 
 def averaged(folder: Path, count: int) -> dict[str, Tensor]:
     """The mean of the weights of the last `count` checkpoints. Vaswani et al. (2017), section
-    6.1."""
+    6.1. A counter or a mask, which has no mean, is the last one's."""
     places = list_checkpoints(folder)[-count:]
     held = [Folder(place).tensors("model.safetensors") for place in places]
     return {
-        name: torch.stack([weights[name].double() for weights in held]).mean(dim=0).to(first.dtype)
-        for name, first in held[0].items()
+        name: torch.stack([weights[name].double() for weights in held]).mean(dim=0).to(last.dtype)
+        if last.is_floating_point()
+        else last
+        for name, last in held[-1].items()
     }
 
 

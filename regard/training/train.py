@@ -18,6 +18,7 @@ from regard.checkpoints.folders import (
     is_left_over,
     is_whole,
     replacing,
+    sweep,
     write_file,
     write_manifest,
     write_tensors,

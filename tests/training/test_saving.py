@@ -269,3 +269,11 @@ def test_what_is_needed_and_what_there_is_are_both_said(written, tmp_path, monke
     needed = 16 * (4 * 64 * 130 + 14 * 64 + 14 * 65)
     with pytest.raises(ValueError, match=rf"needs {needed:,} bytes of memory, and 102,400 bytes"):
         train(str(written("lstm")), tmp_path / "run", settings)
+
+
+def test_counters_and_masks_have_no_mean(tmp_path):
+    for step, seen in ((1, 10), (2, 13)):
+        tensors = {"w": torch.tensor([float(step)]), "seen": torch.tensor(seen)}
+        save_checkpoint(tmp_path, Checkpoint(Progress(step=step), tensors, {}, {}), keep=2)
+    mean = averaged(tmp_path, 2)
+    assert (mean["w"].tolist(), mean["seen"].item()) == ([1.5], 13)
