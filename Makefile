@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Threads that wait give their core away soon (docs/decisions/010), unless you say otherwise.
 ifeq ($(GOMP_SPINCOUNT)$(OMP_WAIT_POLICY)$(KMP_BLOCKTIME),)
-export GOMP_SPINCOUNT := 1000
+export GOMP_SPINCOUNT := 1600
 endif
 # One thread a worker: two workers with two threads each would fight over two cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import MutableMapping
 
-SPINS = "1000"
+SPINS = "1600"
 """Turns before a waiting thread gives its core away: enough for the quick hand-over inside a
 training step, soon over when somebody else wants the core. docs/decisions/010 has the table."""
 

@@ -30,13 +30,13 @@ default = pytest.fixture(scope="module")(lambda: spins(*BARE, "-c", "import torc
 def test_a_command_has_told_the_runtime_before_torch_loads_it(default):
     if not default:
         pytest.skip("torch's OpenMP runtime does not tell its settings here")
-    assert spins(*BARE, *COMMAND) == ["1000"] != default
+    assert spins(*BARE, *COMMAND) == ["1600"] != default
 
 
 def test_every_worker_of_torchrun_has(default):
     if not default:
         pytest.skip("torch's OpenMP runtime does not tell its settings here")
-    assert spins(*TORCHRUN, *COMMAND).count("1000") == 2
+    assert spins(*TORCHRUN, *COMMAND).count("1600") == 2
 
 
 def test_whoever_imports_regard_as_a_library_keeps_their_own(default):
@@ -46,7 +46,7 @@ def test_whoever_imports_regard_as_a_library_keeps_their_own(default):
 def test_the_benchmarks_have(default):
     if not default:
         pytest.skip("torch's OpenMP runtime does not tell its settings here")
-    assert spins(*BARE, "-c", "import benchmarks.racing, torch") == ["1000"]
+    assert spins(*BARE, "-c", "import benchmarks.racing, torch") == ["1600"]
 
 
 @pytest.mark.parametrize("name", WAITING)
