@@ -47,7 +47,7 @@ feed = "windows"
 steps = 1000000
 batch = {ROWS}
 length = {LENGTH}
-log_every = 10
+log_every = 5
 evaluate_every = 1000000
 """
 
@@ -75,11 +75,11 @@ def speed(place: Path) -> float:
     up to the only one."""
     whole = (place / "record.jsonl").read_text(encoding="utf-8").rpartition("\n")[0]
     (place / "whole.jsonl").write_text(whole, encoding="utf-8")  # a line may be half written
-    lines = read_record(place / "whole.jsonl")
+    lines = [{"step": 0, "seconds": 0.0}, *read_record(place / "whole.jsonl")]
     warm = [line for line in lines if line["seconds"] >= WARM_UP]
-    first, last = (warm[0], warm[-1]) if len(warm) > 1 else ({"step": 0, "seconds": 0.0}, lines[-1])
+    first, last = (warm[0], warm[-1]) if len(warm) > 1 else (lines[0], lines[-1])
     steps = last["step"] - first["step"]
-    return steps * ROWS * LENGTH / (last["seconds"] - first["seconds"])
+    return steps * ROWS * LENGTH / max(last["seconds"] - first["seconds"], 1e-9)
 
 
 def measure() -> list[Row]:
