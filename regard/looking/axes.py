@@ -7,7 +7,8 @@ from math import ceil, cos, radians, sin
 from regard.attention import Label
 from regard.looking.colours import FAINT
 from regard.looking.drawing import Mark, Text
-from regard.looking.tokens import clip, span, visible
+from regard.looking.tokens import clip, visible
+from regard.text_width import text_width
 
 LONGEST = 18  # cells of a token that are shown; the page shows the rest on hovering
 CORNER = 11  # size of the axes' names
@@ -31,13 +32,13 @@ class Axis:
 
     @property
     def longest(self) -> float:
-        return max(span(text, self.size) for text in self.texts[:: self.step])
+        return max(text_width(text, self.size) for text in self.texts[:: self.step])
 
     @property
     def depth(self) -> float:
         """Room the tokens need beside the cells, and in the corner the names of both axes."""
         if self.vertical:
-            return max(self.longest, span("columns →", CORNER)) + 2 * CLEAR
+            return max(self.longest, text_width("columns →", CORNER)) + 2 * CLEAR
         turn = radians(-self.rotation)
         slanted = self.longest * sin(turn) + self.size * (0.6 + 0.5 * cos(turn))
         return max(slanted, 2.6 * CORNER) + CLEAR
@@ -47,7 +48,8 @@ class Axis:
         """How far slanted tokens reach beyond the last cell."""
         reach = cos(radians(self.rotation)) if self.rotation not in (0, -90) else 0
         ends = (
-            (at + 0.5) * self.pitch + reach * span(text, self.size) for at, text in self.shown()
+            (at + 0.5) * self.pitch + reach * text_width(text, self.size)
+            for at, text in self.shown()
         )
         return max(0.0, max(ends) - len(self.texts) * self.pitch) if reach else 0.0
 
@@ -89,6 +91,6 @@ def across_the_top(labels: tuple[Label, ...], pitch: float, name: str) -> Axis:
     """Level when every token fits above its cell, slanted when it can be, upright when it must."""
     texts = shown(labels)
     size = min(12, max(9, pitch - 2))
-    level = all(span(text, size) <= pitch for text in texts)
+    level = all(text_width(text, size) <= pitch for text in texts)
     slanted = pitch >= 1.35 * size
     return Axis(texts, pitch, size, name, 0 if level else -45 if slanted else -90)

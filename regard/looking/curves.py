@@ -15,7 +15,8 @@ from regard.looking.files import ending, write_whole
 from regard.looking.page import plain_page
 from regard.looking.scales import Range, range_over
 from regard.looking.svg import svg
-from regard.looking.tokens import clip, span, visible
+from regard.looking.tokens import clip, visible
+from regard.text_width import text_width
 
 ENDINGS = (".html", ".svg", ".png", ".pdf")
 WIDTH, HEIGHT = 520, 280  # of the field the curves are in
@@ -98,9 +99,9 @@ class Curves:
                 marks += traced(run, colour, dash, dots=len(self.series[name]) <= DOTTED)
             ends.append((runs[-1][-1][1], name, colour, dash))
         marks += named(ends)
-        names = max(span(clip(visible(name), 30), 12) for name in self.series)
+        names = max(text_width(clip(visible(name), 30), 12) for name in self.series)
         width = LEFT + WIDTH + 10 + SAMPLE + names + MARGIN
-        title = MARGIN * 2 + 1.1 * span(clip(visible(self.title), 70), 16)
+        title = MARGIN * 2 + 1.1 * text_width(clip(visible(self.title), 70), 16)
         size = max(width, title), TOP + HEIGHT + BOTTOM
         return Drawing(*size, tuple(marks), f"{visible(self.title)}: {', '.join(self.series)}")
 
@@ -145,7 +146,7 @@ def grid(x: Range, y: Range) -> Iterator[Mark]:
     for value, name in x.ticks():
         at = LEFT + WIDTH * x.share(value)
         yield Line(((at, low), (at, low + 5)), FAINT)
-        half = span(name, 11) / 2
+        half = text_width(name, 11) / 2
         if at - half > free:
             yield Text(at, low + 16, name, 11, "middle")
             free = at + half + 4

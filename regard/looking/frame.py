@@ -6,8 +6,9 @@ import numpy as np
 
 from regard.looking.colours import FAINT, Scale
 from regard.looking.drawing import Cells, Drawing, Mark, Text
-from regard.looking.tokens import clip, span, visible
+from regard.looking.tokens import clip, visible
 from regard.looking.views import View, described, notes
+from regard.text_width import text_width
 
 MARGIN = 18
 HEAD = 62  # from the top edge to the first line of the map
@@ -37,8 +38,11 @@ def framed(
     told = [*notes(view), *more]
     foot = legend(view, height + 20, told)
     texts = [mark for mark in foot if isinstance(mark, Text)]
-    needed = [mark.x + span(mark.text, mark.size) for mark in texts]
-    needed += [MARGIN + 1.1 * span(clip(title, 64), 16), MARGIN + span(described(view), 12)]
+    needed = [mark.x + text_width(mark.text, mark.size) for mark in texts]
+    needed += [
+        MARGIN + 1.1 * text_width(clip(title, 64), 16),
+        MARGIN + text_width(described(view), 12),
+    ]
     head = [
         Text(MARGIN, 24, clip(title, 64), size=16, bold=True),
         Text(MARGIN, 45, described(view), colour=FAINT),
@@ -55,12 +59,12 @@ def legend(view: View, y: float, told: Iterable[str]) -> list[Mark]:
     scale = view.scale
     ends = scale.ends
     low = Text(MARGIN, y, ends[0], size=11)
-    left = MARGIN + span(low.text, 11) + 5
+    left = MARGIN + text_width(low.text, 11) + 5
     high = Text(left + RAMP[0] + 6, y, ends[1], size=11)
-    words = Text(high.x + span(high.text, 11) + 10, y, shared(view), size=11, colour=FAINT)
+    words = Text(high.x + text_width(high.text, 11) + 10, y, shared(view), size=11, colour=FAINT)
     marks: list[Mark] = [low, ramp(scale, left, y), high, words]
     if view.hidden.any():
-        x = words.x + span(words.text, 11) + 18
+        x = words.x + text_width(words.text, 11) + 18
         note = Text(x + 26, y, "masked: may not look", size=11, colour=FAINT)
         marks += [swatch(scale, x, y), note]
     line = " · ".join(told)

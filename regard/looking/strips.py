@@ -9,8 +9,9 @@ import numpy as np
 
 from regard.looking.drawing import Cells, Drawing, Mark, Place, Text
 from regard.looking.frame import HEAD, MARGIN, framed, number
-from regard.looking.tokens import clip, direction, span, visible
+from regard.looking.tokens import clip, direction, visible
 from regard.looking.views import View, head_name
+from regard.text_width import text_width
 
 WIDTH = 860
 STRIP, WORDS, BETWEEN = 24, 18, 12  # heights: of the colours, of the words below, to the next line
@@ -25,7 +26,7 @@ def fits(view: View) -> bool:
 
 def draw(view: View) -> Drawing:
     words = [clip(visible(label.text), LONGEST) for label in view.keys]
-    lines = list(broken([max(30.0, span(word, 12) + 10) for word in words]))
+    lines = list(broken([max(30.0, text_width(word, 12) + 10) for word in words]))
     to_left = sum(direction(word) == "rtl" for word in words) > len(words) / 2
     width = max(sum(widths) for _, widths in lines)
     right = MARGIN + width if to_left else None

@@ -92,13 +92,3 @@ def clip(text: str, cells: int) -> str:
             break
         kept += character
     return kept + "…"
-
-
-def span(text: str, size: float) -> float:
-    """About how wide the text is when drawn `size` high; rather too wide than too narrow.
-
-    The true width depends on a font that only the reader's machine knows.
-    """
-    cells = cell_len(text)
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    return size * (0.62 * max(cells - 2 * wide, 0) + 1.02 * wide)

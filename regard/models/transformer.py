@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +35,7 @@ from regard.attention import (
     sinusoids,
 )
 from regard.data.batches import Words
-from regard.layers import Dropout, Embedding, FeedForward, LayerNorm
+from regard.layers import Dropout, Embedding, FeedForward, LayerNorm, add_residual
 from regard.models.checks import at_least, one_of, shares
 from regard.models.padding import from_first_word, since_its_start
 
@@ -236,15 +237,14 @@ class Layer(nn.Module):
         hidden_size = config.feedforward_size or 4 * size
         self.feedforward = FeedForward(size, hidden_size, config.activation)
         self.dropout = Dropout(config.dropout)
-        self.pre = config.norm == "pre"
+        self.norm_placement = config.norm
 
     def forward(self, x: Tensor, mask: Mask, cache: KeyValueCache | None = None) -> Tensor:
         """(batch, position, model) → the same."""
-        if self.pre:
-            x = x + self.dropout(self.attention(self.attention_norm(x), mask=mask, cache=cache))
-            return x + self.dropout(self.feedforward(self.feedforward_norm(x)))
-        x = self.attention_norm(x + self.dropout(self.attention(x, mask=mask, cache=cache)))
-        return self.feedforward_norm(x + self.dropout(self.feedforward(x)))
+        attention = partial(self.attention, mask=mask, cache=cache)
+        x = add_residual(x, attention, self.attention_norm, self.dropout, self.norm_placement)
+        norm = self.feedforward_norm
+        return add_residual(x, self.feedforward, norm, self.dropout, self.norm_placement)
 
 
 class Waves(nn.Module):

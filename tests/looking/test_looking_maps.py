@@ -6,7 +6,7 @@ from regard.attention import Look
 from regard.looking import draw_look
 from regard.looking.drawing import Cells, Text, stacked
 from regard.looking.frame import number
-from regard.looking.tokens import span
+from regard.text_width import text_width
 
 
 def texts(drawing):
@@ -168,9 +168,9 @@ def test_nothing_is_drawn_beyond_the_sheet(drawing):
             assert y + height <= drawing.height
         elif not mark.rotation:
             shift = {"start": 0, "middle": 0.5, "end": 1}[mark.anchor]
-            left = mark.x - shift * span(mark.text, mark.size)
+            left = mark.x - shift * text_width(mark.text, mark.size)
             assert left >= 0
-            assert left + span(mark.text, mark.size) <= drawing.width
+            assert left + text_width(mark.text, mark.size) <= drawing.width
             assert 0 <= mark.y <= drawing.height
 
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from regard.looking.tokens import clip, direction, isolated, span, storable, visible
+from regard.looking.tokens import clip, direction, isolated, storable, visible
+from regard.text_width import text_width
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,12 @@ def test_only_what_runs_leftward_is_isolated():
 
 
 def test_a_wide_character_is_wider_than_a_narrow_one():
-    assert span("日", 10) > span("a", 10) == span("é", 10) == span("e\u0301", 10)
+    assert (
+        text_width("日", 10)
+        > text_width("a", 10)
+        == text_width("é", 10)
+        == text_width("e\u0301", 10)
+    )
 
 
 def test_a_stored_text_keeps_its_length_so_that_offsets_hold():
