@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from regard.run import Answer, Run
 
 WINDOW = 1024
-"""Lines that are sorted by length and answered together; answers of the first come after these."""
+"""Lines that are sorted by length together: the first answer waits for this many at the most."""
 
 
 def takes_texts(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -182,7 +182,7 @@ class Texts:
 
         count = None if self._is_pipe() or self.file == "-" else _count_lines(self.file)
         columns = (
-            TextColumn("{task.completed} of {task.total}"),
+            TextColumn("{task.completed}" if count is None else "{task.completed} of {task.total}"),
             BarColumn(),
             TimeRemainingColumn(),
         )
