@@ -10,6 +10,8 @@ from regard.naming import suggest
 
 Method = Literal["greedy", "sample", "beam"]
 Penalty = Literal["none", "gnmt", "average"]
+WHOLE = ("beam", "n_best", "longest", "shortest", "top_k", "no_repeat_ngram", "seed")
+REAL = ("temperature", "top_p", "length_alpha", "longest_factor")
 SAMPLING = ("temperature", "top_k", "top_p", "seed")  # settings that mean nothing to the others
 MOST = 10_000  # hypotheses of one sentence
 
@@ -55,6 +57,7 @@ class DecodingConfig:
         for name in given:
             if name not in known:
                 raise ValueError(f"decoding has no setting {name!r}; {suggest(name, known)}")
+            _check_type(name, given[name])
         given["method"] = self._method(given)
         if given["method"] == "beam" and "beam" not in given:
             given["beam"] = max(self.beam, given.get("n_best", 1))
@@ -122,3 +125,12 @@ class DecodingConfig:
 def _check(good: bool, name: str, value: Any, expected: str) -> None:
     if not good:
         raise ValueError(f"{name} ({value}) must be {expected}")
+
+
+def _check_type(name: str, value: Any) -> None:
+    """Refuse what is no number where one is wanted, `True` among it."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if name in WHOLE:
+        _check(number and isinstance(value, int), name, repr(value), "a whole number")
+    elif name in REAL:
+        _check(number, name, repr(value), "a number")

@@ -94,6 +94,10 @@ def test_a_setting_switches_on_the_method_it_belongs_to(own, settings, method, b
         ({"method": "sample", "beam": 3}, r"beam \(3\) means nothing to method sample"),
         ({"beam": 2, "n_best": 3}, r"n_best \(3\) must be at most 2"),
         ({"method": "greedy", "n_best": 3}, r"n_best \(3\) must be at most 1"),
+        ({"beam": "five"}, r"beam \('five'\) must be a whole number"),
+        ({"beam": True}, r"beam \(True\) must be a whole number"),
+        ({"longest": 2.5}, r"longest \(2.5\) must be a whole number"),
+        ({"temperature": "hot"}, r"temperature \('hot'\) must be a number"),
     ],
 )
 def test_a_setting_that_does_not_apply_is_refused(settings, message):
