@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 
 import torch
+from regard.training.objectives import Objective
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -21,7 +22,6 @@ from benchmarks.racing import Row, below, compared, compete, print_table, race_a
 from regard.data.batches import Words
 from regard.models import RecurrentConfig, RecurrentLM
 from regard.training.memory import keep_freed_memory
-from regard.training.objectives import Objective
 from regard.training.optimizers import clip_gradients, gradient_norm
 
 SIZE, LAYERS, ROWS = 200, 2, 20

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.models.ngram import Ngram
-from regard.run import load
+from regard.running import load
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -45,7 +45,7 @@ def keep(run: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     for name in ("recipe.toml", "record.jsonl"):
         shutil.copy(run / name, place / name)
-    values = {**loaded.evaluate_files(), "parameters": parameters(loaded.model)}
+    values = {**loaded.evaluate(), "parameters": parameters(loaded.model)}
     (place / "evaluation.json").write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 
 import torch
+from regard.training.objectives import Objective
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,7 +21,6 @@ from benchmarks.racing import Row, compared, compete, print_table, race_apart
 from regard.data.batches import Words
 from regard.models import TransformerLM, TransformerLMConfig
 from regard.training.memory import keep_freed_memory
-from regard.training.objectives import Objective
 from regard.training.optimizers import clip_gradients, gradient_norm
 
 VOCABULARY, CONTEXT, ROWS = 65, 64, 12

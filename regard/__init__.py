@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from regard.attention import edit, watch
     from regard.lectures import play
-    from regard.run import load
+    from regard.running import load, train
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "edit", "load", "play", "watch"]
+__all__ = ["__version__", "edit", "load", "play", "train", "watch"]
 
 
 def __getattr__(name: str) -> Any:
@@ -24,10 +24,10 @@ def __getattr__(name: str) -> Any:
         from regard import attention
 
         return getattr(attention, name)
-    if name == "load":
-        from regard import run
+    if name in ("load", "train"):
+        from regard import running
 
-        return run.load
+        return getattr(running, name)
     if name == "play":
         from regard import lectures
 

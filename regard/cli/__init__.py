@@ -11,6 +11,7 @@ import sys
 import click
 
 from regard import __version__
+from regard.cli.classify import classify
 from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
 from regard.cli.generate import generate
@@ -50,6 +51,7 @@ def main() -> None:
 
 
 for command in (
+    classify,
     demo,
     evaluate,
     generate,

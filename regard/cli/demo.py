@@ -12,9 +12,9 @@ RECIPE = "numbers-de"
 def train_or_go_on(run: Path) -> None:
     """Train the demo's translator, from where it was stopped if it was."""
     from regard.cli.progress import Progress
+    from regard.running import Stopped, train
     from regard.training.recipe import read_recipe
     from regard.training.signals import STOPPED
-    from regard.training.train import train
 
     recipe = run / "recipe.toml"
     begun = (run / "checkpoints").is_dir() and recipe.is_file()
@@ -22,11 +22,12 @@ def train_or_go_on(run: Path) -> None:
         raise ValueError(f"--run {run} holds another run; name a folder of the demo's own")
     if begun:
         click.echo(f"   {run} was begun already; going on with it.")
-    with Progress() as progress:
-        _, ended = train(str(recipe) if begun else RECIPE, run, resume=begun, tell=progress.tell)
-    if not ended:
+    try:
+        with Progress() as progress:
+            train(recipe if begun else RECIPE, run, resume=begun, tell=progress.tell)
+    except Stopped:
         click.echo("stopped and saved; the same command goes on with it")
-        raise SystemExit(STOPPED)
+        raise SystemExit(STOPPED) from None
 
 
 @click.command()
@@ -47,8 +48,8 @@ def train_or_go_on(run: Path) -> None:
 def demo(out: Path, run: Path) -> None:
     """Train a small translator, use it, and draw where it looks."""
     from regard.cli.telling import check_place
-    from regard.journey import pointing, unseen
-    from regard.run import load
+    from regard.running import load
+    from regard.running.demo import pointing, unseen_numbers
 
     check_place(out)
     click.echo("1. Train: English number names into German, on built-in data.")
@@ -57,7 +58,7 @@ def demo(out: Path, run: Path) -> None:
     else:
         train_or_go_on(run)
     loaded = load(run)
-    examples = unseen(loaded, 1000)
+    examples = unseen_numbers(loaded, 1000)
     answers = loaded.translate([example.source_text for example in examples])
     right = [a.output == e.target_text for a, e in zip(answers, examples, strict=True)]
     click.echo(f"   exact match on {len(right):,} unseen numbers: {sum(right) / len(right):.1%}")

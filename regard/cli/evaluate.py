@@ -13,12 +13,15 @@ from regard.cli.texts import files_from_here
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--data", "files", multiple=True, help="A file; source before target.")
+@click.option("--split", type=click.Choice(["valid", "test"]), help="Of the recipe's own data.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def evaluate(run: Path, files: tuple[str, ...], as_json: bool) -> None:
-    """Score RUN on its validation data, or on the files of --data."""
-    from regard.run import load
+def evaluate(run: Path, files: tuple[str, ...], split: str | None, as_json: bool) -> None:
+    """Score RUN on a split of its data, or on files of yours."""
+    if files and split:
+        raise ValueError(f"--data {files[0]} and --split {split} were given; one is enough")
+    from regard.running import load
 
-    values = load(run).evaluate_files(files_from_here(files))
+    values = load(run).evaluate(split or "valid", files=files_from_here(files))
     if as_json:
         click.echo(json.dumps(values, ensure_ascii=False))
         return

@@ -34,10 +34,10 @@ def stream(texts: Texts, settings: dict[str, object]) -> None:
             raise ValueError(
                 f"--stream prints one answer word by word; {reason} does not go with it"
             )
-    from regard.run import load
+    from regard.running import load
 
     prompt = "".join(texts.given)
-    pieces = load(texts.run).stream(prompt, **settings)
+    pieces = load(texts.run).stream(prompt, "generate", **settings)
     first = next(pieces, "")  # what is refused is refused before anything is printed
     click.echo(prompt + first, nl=False)
     for piece in pieces:

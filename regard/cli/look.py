@@ -14,7 +14,7 @@ import click
 @click.option("--out", type=click.Path(path_type=Path), help="HTML, SVG, PNG, PDF or JSON.")
 def look(run: Path, text: str, target: str | None, out: Path | None) -> None:
     """Show where RUN looks while it reads TEXT."""
-    from regard.run import load
+    from regard.running import load
 
     looks = load(run).look(text, target)
     if out is not None:

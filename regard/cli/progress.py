@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from typing import Any
@@ -11,6 +10,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+
+from regard.metrics import METRICS
 
 
 class Progress:
@@ -21,7 +22,7 @@ class Progress:
         columns = (
             TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
             BarColumn(),
-            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[metrics]}"),
             TimeRemainingColumn(),
         )
         self.bar = Bar(*columns, console=console) if console.is_terminal else None
@@ -51,40 +52,42 @@ class Progress:
         elif event == "train":
             self.log(values)
         elif event == "valid":
-            known = ("loss", "perplexity", "score", "exact_match")
-            shown = {k: v for k, v in values.items() if k in known}
-            figures = "  ".join(f"{k} {v:.4g}" for k, v in shown.items())
             self.since += values.get("seconds", 0.0)
-            self.say(f"step {values['step']}  valid  {figures}")
+            self.say(f"step {values['step']}  valid  {show_metrics(values)}")
 
     def move(self, values: dict[str, Any]) -> None:
         """The bar goes on with every step."""
         if self.bar is None:
             return
         if self.task is None:
-            self.task = self.bar.add_task("train", total=values["total"], figures="")
+            self.task = self.bar.add_task("train", total=values["total"], metrics="")
         self.bar.update(self.task, completed=values["step"], total=values["total"])
 
     def log(self, values: dict[str, Any]) -> None:
         now, tokens = time.monotonic(), values["tokens"]
         speed = tokens / max(now - self.since, 1e-9)
         self.since = now
-        loss = values["loss"]
-        figures = f"loss {loss:.3f}  ppl {math.exp(min(loss, 50)):.1f}  {speed:,.0f} tokens/s"
+        shown = f"{show_metrics(values['metrics'])}  {speed:,.0f} tokens/s"
         if self.bar is None:
             left = (values["total"] - values["step"]) * values["seconds"] / max(values["step"], 1)
             click.echo(
-                f"step {values['step']}/{values['total']}  {figures}  {left / 60:.1f} min left",
+                f"step {values['step']}/{values['total']}  {shown}  {left / 60:.1f} min left",
                 err=True,
             )
             return
-        self.bar.update(self.task, figures=figures)
+        self.bar.update(self.task, metrics=shown)
 
     def say(self, line: str) -> None:
         if self.bar is not None:
             self.bar.console.print(line, highlight=False, markup=False, soft_wrap=True)
         else:
             click.echo(line, err=True)
+
+
+def show_metrics(values: dict[str, Any]) -> str:
+    """loss 1.234  perplexity 3.435, as far as they are metrics; bits say the same as the loss."""
+    shown = {name: values[name] for name in METRICS if name in values and name != "bits"}
+    return "  ".join(f"{name} {value:.4g}" for name, value in shown.items())
 
 
 def header(values: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from regard.run import Answer, Run
+    from regard.running import Answer, Run
 
 WINDOW = 1024
 """Lines that are sorted by length together: the first answer waits for this many at the most."""
@@ -113,12 +113,12 @@ class Texts:
         given = self.given or nothing
         if self.file is None and not given:
             raise ValueError(f"nothing to {verb}: give a text, or --input FILE")
-        from regard.run import load
+        from regard.running import load
 
         # Before the model, which takes longer: a file that is not there is told at once.
         windows = [list(given)] if self.file is None else self._windows()
         loaded = load(self.run)
-        loaded.decoding(**settings)
+        loaded.verb(verb, **settings)  # what is refused is refused before a line is read
         first = 0
         with self._progress() as done:
             for window in windows:
@@ -133,7 +133,7 @@ class Texts:
         self, run: Run, verb: str, window: list[str], first: int, settings: dict[str, Any]
     ) -> Iterator[Answer]:
         """The answers to the texts of a window; an empty line of a file has an empty answer."""
-        from regard.run import Answer
+        from regard.running import Answer
 
         asked = [self.file is None or bool(text.strip()) for text in window]
         numbers = [first + place for place, wanted in enumerate(asked) if wanted]

@@ -19,19 +19,17 @@ import click
 def train(recipe: str, out: Path | None, settings: tuple[str, ...], resume: bool) -> None:
     """Train RECIPE: a shipped one by name, or a TOML file."""
     from regard.cli.progress import Progress
-    from regard.run import probed
+    from regard.running import Stopped
+    from regard.running import train as run
     from regard.training.signals import STOPPED
-    from regard.training.train import resume_command
-    from regard.training.train import train as run
 
-    with compiling(), Progress() as progress:
-        folder, ended = run(
-            recipe, out, list(settings), resume=resume, tell=progress.tell, probe=probed
-        )
-    if not ended:
+    try:
+        with compiling(), Progress() as progress:
+            folder = run(recipe, out, settings, resume=resume, tell=progress.tell).folder
+    except Stopped as stopped:
         if progress.first:
-            click.echo(f"stopped and saved; go on with: {resume_command(folder)}")
-        raise SystemExit(STOPPED)
+            click.echo(str(stopped))
+        raise SystemExit(STOPPED) from None
     if progress.first:
         click.echo(f"run: {folder}")
 

@@ -13,14 +13,14 @@ from regard.cli.texts import files_from_here
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--data", "files", multiple=True, help="A file to train on; source before target.")
 def verify(run: Path, files: tuple[str, ...]) -> None:
-    """Prove RUN whole; cache, batch and resuming change nothing."""
-    from regard.run import load
-    from regard.verifying import verify as proofs
+    """Check RUN: file hashes, cached decoding, batching, resume."""
+    from regard.running import load
+    from regard.running import verify as check
 
     loaded = load(run)
     click.echo("files as they were saved          yes (SHA-256)")
-    found = proofs(loaded, files=files_from_here(files))
-    for proof in found:
+    proofs = check(loaded, files=files_from_here(files))
+    for proof in proofs:
         click.echo(str(proof))
-    if not all(proof.holds for proof in found):
+    if not all(proof.holds for proof in proofs):
         raise SystemExit(1)

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
+UNSET: Any = None
+
 
 @dataclass(frozen=True)
-class _Batch:
+class Batch:
+    """Tensors whose first axis is the batch.
+
+    Two masks are told apart throughout: a position is real (`mask`), and a target counts in the
+    loss (`loss_mask`). A real word need not be asked for, as the first of a document packed
+    behind another.
+    """
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    @property
+    def tokens(self) -> int:
+        """How much there is in it, as the speed of training is told."""
+        raise NotImplementedError
+
     def to(self, device: torch.device | str) -> Self:
         return self._each(lambda tensor: tensor.to(device))
 
@@ -19,24 +36,37 @@ class _Batch:
         """These rows of the batch."""
         return self._each(lambda tensor: tensor.index_select(0, rows))
 
+    def _default(self, name: str, value: Tensor) -> None:
+        if getattr(self, name) is UNSET:
+            object.__setattr__(self, name, value)  # frozen, but not made yet
+
     def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
         held = {f.name: getattr(self, f.name) for f in fields(self)}
         return type(self)(**{k: v if v is None else change(v) for k, v in held.items()})
 
 
 @dataclass(frozen=True)
-class Words(_Batch):
+class Words(Batch):
     """For language models. Padding stands on the right, in prompts to be continued on the left."""
 
     inputs: Tensor  # (batch, position) ids that are read
     targets: Tensor  # (batch, position) ids to be predicted, the next ones
     mask: Tensor  # (batch, position), True where a position is real
     documents: Tensor | None = None  # (batch, position), the document each position belongs to
+    loss_mask: Tensor = UNSET  # (batch, position), True where a target counts; the mask if left out
+
+    def __post_init__(self) -> None:
+        self._default("loss_mask", self.mask)
 
     @property
     def tokens(self) -> int:
         """How many targets count."""
-        return int(self.mask.sum())
+        return int(self.loss_mask.sum())
+
+    @classmethod
+    def of_ids(cls, ids: Tensor) -> Words:
+        """Ids (batch, position) to be read, all of them real."""
+        return cls(ids, ids, torch.ones_like(ids, dtype=torch.bool))
 
     @classmethod
     def prompts(cls, prompts: list[list[int]], filler: int = 0) -> Words:
@@ -50,16 +80,38 @@ class Words(_Batch):
 
 
 @dataclass(frozen=True)
-class Pairs(_Batch):
+class Pairs(Batch):
     """For translation."""
 
     source: Tensor  # (batch, source) ids
     source_mask: Tensor  # (batch, source), True where a word is real
     target_input: Tensor  # (batch, target): <s> y₁ … yₙ
     target_output: Tensor  # (batch, target): y₁ … yₙ </s>
-    target_mask: Tensor  # (batch, target), True where a target counts
+    target_mask: Tensor  # (batch, target), True where a position is real
+    loss_mask: Tensor = UNSET  # (batch, target), True where a target counts; the mask if left out
+
+    def __post_init__(self) -> None:
+        self._default("loss_mask", self.target_mask)
 
     @property
     def tokens(self) -> int:
         """How many targets count."""
-        return int(self.target_mask.sum())
+        return int(self.loss_mask.sum())
+
+
+@dataclass(frozen=True)
+class LabelledTexts(Batch):
+    """For classification: texts, and the number of each one's class."""
+
+    ids: Tensor  # (batch, position)
+    mask: Tensor  # (batch, position), True where a word is real
+    labels: Tensor  # (batch,)
+    loss_mask: Tensor = UNSET  # (batch,), True where a label counts; all of them if left out
+
+    def __post_init__(self) -> None:
+        self._default("loss_mask", torch.ones_like(self.labels, dtype=torch.bool))
+
+    @property
+    def tokens(self) -> int:
+        """How many words are real."""
+        return int(self.mask.sum())

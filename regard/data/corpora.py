@@ -5,6 +5,8 @@
     lines("-", format="jsonl", column="text")            objects from standard input
     pairs(["train.en", "train.de"])                      line n of both belong together
     pairs("pairs.csv", format="csv", columns=("en", "de"))
+    labelled("sst2/train.txt.gz")                        a label, a blank, a text
+    labelled("imdb/train.tsv.xz", "tsv", [3, 0])         two columns: the text, its label
 
 Nothing is held but the line in hand. What is wrong with a file is said with its name and line.
 """
@@ -72,6 +74,38 @@ def pairs(
         for path, column in zip(paths, chosen, strict=True)
     ]
     return _side_by_side(sides[0], sides[1], (_name(source), _name(target)))
+
+
+def labelled(
+    path: str | Path, format: str = "text", columns: Sequence[Column] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Texts and their labels: (text, label).
+
+    Of plain text each line is a label, a blank and a text. Columns name the text, then the label;
+    left out, the first two, of JSON lines the fields "text" and "label".
+    """
+    _check(path, format)
+    if columns is not None and len(columns) != 2:
+        raise ValueError(f"columns ({list(columns)!r}) must be two: text and label")
+    if format == "text":
+        if columns is not None:
+            raise ValueError(f"columns ({list(columns)!r}): format 'text' has no columns")
+        return _label_first(path)
+    chosen = tuple(columns) if columns else ("text", "label") if format == "jsonl" else (0, 1)
+    return ((texts[0], texts[1]) for texts in _records(path, format, chosen))
+
+
+def _label_first(path: str | Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(_read(path), start=1):
+        label, blank, text = line.strip().partition(" ")
+        if not label:
+            continue
+        if not blank:
+            raise ValueError(
+                f"{_name(path)}, line {number}: a label, a blank and a text were expected, "
+                f"not {line.strip()[:40]!r}"
+            )
+        yield text.strip(), label
 
 
 def whole(path: str | Path) -> str:

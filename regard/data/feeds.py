@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
-from regard.data.batches import Pairs, Words
+from regard.data.batches import Batch, LabelledTexts, Pairs, Words
+
+B = TypeVar("B", bound=Batch, covariant=True)
 
 
-class Feed(Protocol):
+class Feed(Protocol[B]):
     """Where batches come from."""
 
     continues: bool
@@ -25,7 +27,7 @@ class Feed(Protocol):
     def batches(self, epoch: int) -> int:
         """How many batches this epoch has."""
 
-    def batch(self, epoch: int, index: int) -> Words | Pairs:
+    def batch(self, epoch: int, index: int) -> B:
         """One of them, always the same."""
 
     @property
@@ -33,8 +35,8 @@ class Feed(Protocol):
         """How much there is, for people: "20,000 pairs"."""
 
 
-def drawn(seed: int, *places: int) -> torch.Generator:
-    """A random stream of its own for each place, whatever was drawn elsewhere."""
+def random_stream(seed: int, *places: int) -> torch.Generator:
+    """A generator of its own for each place, whatever was drawn elsewhere."""
     mixed = 0
     for place in (seed, *places):
         # The mixing step of splitmix64: neighbouring places get streams that have nothing in
@@ -79,7 +81,8 @@ class Columns:
 
     def batch(self, epoch: int, index: int) -> Words:
         part = slice(index * self.length, (index + 1) * self.length)
-        return Words(self.inputs[:, part].long(), self.targets[:, part].long(), self.mask[:, part])
+        inputs, targets = (each[:, part].long() for each in (self.inputs, self.targets))
+        return Words(inputs, targets, self.mask[:, part])
 
 
 class Windows:
@@ -100,7 +103,7 @@ class Windows:
         return max(1, self.stream.numel() // (self.rows * self.length))
 
     def batch(self, epoch: int, index: int) -> Words:
-        generator = drawn(self.seed, epoch, index)
+        generator = random_stream(self.seed, epoch, index)
         last = self.stream.numel() - self.length
         starts = torch.randint(last, (self.rows, 1), generator=generator)
         places = starts + torch.arange(self.length + 1)  # (batch, length + 1)
@@ -128,8 +131,8 @@ class Packed:
         return -(-self.row_count // self.rows)
 
     @lru_cache(maxsize=2)  # noqa: B019  (one feed lives as long as its run)
-    def _laid(self, epoch: int) -> tuple[Tensor, Tensor]:
-        order = torch.randperm(len(self.sentences), generator=drawn(self.seed, epoch))
+    def _packed_rows(self, epoch: int) -> tuple[Tensor, Tensor]:
+        order = torch.randperm(len(self.sentences), generator=random_stream(self.seed, epoch))
         words = [word for place in order.tolist() for word in self.sentences[place]]
         owners = [place for place in order.tolist() for _ in self.sentences[place]]
         room = self.row_count * (self.length + 1) - len(words)
@@ -138,12 +141,12 @@ class Packed:
         return torch.tensor(words).view(shape), torch.tensor(owners + [-1] * room).view(shape)
 
     def batch(self, epoch: int, index: int) -> Words:
-        words, owners = self._laid(epoch)
+        words, owners = self._packed_rows(epoch)
         part = slice(index * self.rows, (index + 1) * self.rows)
         row, owner = words[part], owners[part]
         # A word is predicted from its own sentence only: where a new one begins, nothing is asked.
         same = (owner[:, :-1] == owner[:, 1:]) & (owner[:, 1:] >= 0)
-        return Words(row[:, :-1], row[:, 1:], same, owner[:, :-1])
+        return Words(row[:, :-1], row[:, 1:], owner[:, :-1] >= 0, owner[:, :-1], same)
 
 
 class PackedInOrder:
@@ -157,7 +160,7 @@ class PackedInOrder:
     continues = False
 
     def __init__(self, sentences: Sequence[Sequence[int]], batch: int, length: int):
-        self.rows = packed_rows(sentences, length)
+        self.rows = pack(sentences, length)
         if not self.rows:
             raise ValueError(
                 "the text has no two tokens in a sentence; there is nothing to predict"
@@ -173,14 +176,14 @@ class PackedInOrder:
 
     def batch(self, epoch: int, index: int) -> Words:
         rows = self.rows[index * self.batch_size : (index + 1) * self.batch_size]
-        inputs, mask = padded([[w for piece in row for w in piece[:-1]] for row in rows], 0)
-        targets, _ = padded([[w for piece in row for w in piece[1:]] for row in rows], 0)
+        inputs, mask = pad_rows([[w for piece in row for w in piece[:-1]] for row in rows], 0)
+        targets, _ = pad_rows([[w for piece in row for w in piece[1:]] for row in rows], 0)
         owners = [[n for n, piece in enumerate(row) for _ in piece[1:]] for row in rows]
-        documents, _ = padded(owners, -1)
+        documents, _ = pad_rows(owners, -1)
         return Words(inputs, targets, mask, documents)
 
 
-def packed_rows(sentences: Iterable[Sequence[int]], length: int) -> list[list[Sequence[int]]]:
+def pack(sentences: Iterable[Sequence[int]], length: int) -> list[list[Sequence[int]]]:
     """Sentences, and pieces of those with more than `length` targets, side by side in rows.
 
     A piece begins with the last word of the piece before, which it is predicted from."""
@@ -217,7 +220,7 @@ class Bucketed:
         """Which examples stand in which batch. Without a seed, in order of length."""
         order = torch.arange(len(self.lengths))
         if self.seed is not None:
-            order = torch.randperm(len(self.lengths), generator=drawn(self.seed, epoch))
+            order = torch.randperm(len(self.lengths), generator=random_stream(self.seed, epoch))
         order = order[self.lengths[order].argsort(stable=True)]
         batches: list[tuple[int, ...]] = []
         current: list[int] = []
@@ -229,7 +232,7 @@ class Bucketed:
             current.append(place)
         batches.append(tuple(current))
         if self.seed is not None:
-            turn = torch.randperm(len(batches), generator=drawn(self.seed, epoch, 1))
+            turn = torch.randperm(len(batches), generator=random_stream(self.seed, epoch, 1))
             batches = [batches[i] for i in turn.tolist()]
         return tuple(batches)
 
@@ -254,8 +257,8 @@ class Sentences:
 
     def batch(self, epoch: int, index: int) -> Words:
         chosen = [list(self.sentences[i]) for i in self.buckets.plan(epoch)[index]]
-        inputs, mask = padded([[self.end, *ids] for ids in chosen], self.end)
-        targets, _ = padded([[*ids, self.end] for ids in chosen], self.end)
+        inputs, mask = pad_rows([[self.end, *ids] for ids in chosen], self.end)
+        targets, _ = pad_rows([[*ids, self.end] for ids in chosen], self.end)
         return Words(inputs, targets, mask)
 
 
@@ -285,16 +288,50 @@ class Translations:
         return self.buckets.batches(epoch)
 
     def batch(self, epoch: int, index: int) -> Pairs:
-        return self.gathered([self.pairs[i] for i in self.buckets.plan(epoch)[index]])
+        return self.collate([self.pairs[i] for i in self.buckets.plan(epoch)[index]])
 
-    def gathered(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Pairs:
-        source, source_mask = padded([list(s) for s, _ in pairs], self.pad)
-        target_input, mask = padded([[self.start, *t] for _, t in pairs], self.pad)
-        target_output, _ = padded([[*t, self.end] for _, t in pairs], self.pad)
+    def collate(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Pairs:
+        """These pairs as one batch."""
+        source, source_mask = pad_rows([list(s) for s, _ in pairs], self.pad)
+        target_input, mask = pad_rows([[self.start, *t] for _, t in pairs], self.pad)
+        target_output, _ = pad_rows([[*t, self.end] for _, t in pairs], self.pad)
         return Pairs(source, source_mask, target_input, target_output, mask)
 
 
-def padded(rows: Sequence[Sequence[int]], filler: int) -> tuple[Tensor, Tensor]:
+class Labelled:
+    """Texts with the numbers of their classes, of like length together."""
+
+    continues = False
+
+    def __init__(
+        self,
+        texts: Sequence[Sequence[int]],
+        labels: Sequence[int],
+        tokens: int,
+        seed: int | None = None,
+        pad: int = 0,
+    ):
+        self.texts, self.labels, self.pad = texts, labels, pad
+        self.buckets = Bucketed([max(len(text), 1) for text in texts], tokens, seed)
+
+    @property
+    def summary(self) -> str:
+        return f"{len(self.texts):,} texts of {len(set(self.labels))} classes"
+
+    def batches(self, epoch: int) -> int:
+        return self.buckets.batches(epoch)
+
+    def batch(self, epoch: int, index: int) -> LabelledTexts:
+        rows = self.buckets.plan(epoch)[index]
+        return self.collate([self.texts[i] for i in rows], [self.labels[i] for i in rows])
+
+    def collate(self, texts: Sequence[Sequence[int]], labels: Sequence[int]) -> LabelledTexts:
+        """These texts as one batch."""
+        ids, mask = pad_rows(texts, self.pad)
+        return LabelledTexts(ids, mask, torch.tensor(labels, dtype=torch.long))
+
+
+def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> tuple[Tensor, Tensor]:
     """(batch, longest) ids filled up on the right, and True where they are real."""
     longest = max((len(row) for row in rows), default=0)
     ids = torch.full((len(rows), longest), filler)

@@ -10,6 +10,7 @@ logits, state = model.step(ids, state)
 
 from regard.models.attentive import AttentiveConfig, AttentiveLM
 from regard.models.catalog import MODELS, Entry, build, entry
+from regard.models.dan import DAN, DANConfig
 from regard.models.ngram import Ngram, NgramConfig
 from regard.models.recurrent import RecurrentConfig, RecurrentLM
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -17,9 +18,11 @@ from regard.models.transformer import TransformerLM, TransformerLMConfig
 from regard.models.window import WindowConfig, WindowLM
 
 __all__ = [
+    "DAN",
     "MODELS",
     "AttentiveConfig",
     "AttentiveLM",
+    "DANConfig",
     "Entry",
     "Ngram",
     "NgramConfig",

@@ -1,32 +1,42 @@
-"""The models by their names, as a recipe writes them."""
+"""The models by their names, as a recipe writes them, and the tasks each can do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
+
+from regard.naming import suggest
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One model: where it is written, and what it is for."""
+    """One model: where it is written, its config, and the class that does each task."""
 
     file: str
     config_name: str
-    model_name: str
-    task: str  # "language-model" or "translation"
+    tasks: Mapping[str, str]  # kind of task → name of the class
 
     @property
     def config(self) -> type:
         """The frozen dataclass of its settings."""
         return getattr(self._module(), self.config_name)
 
-    @property
-    def model(self) -> Callable[[Any], Any]:
-        """The class, made from a config."""
-        return getattr(self._module(), self.model_name)
+    def model(self, task: str | None = None) -> Callable[[Any], Any]:
+        """The class that does a task, made from a config; there is one where there is one task."""
+        if task is None:
+            (task, *others) = self.tasks
+            if others:
+                raise ValueError(f"task (None) must be one of {', '.join(self.tasks)}")
+        return getattr(self._module(), self.tasks[task])
+
+    def check_settings(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Refuse settings that its config does not have."""
+        known = [field.name for field in fields(self.config)]
+        for setting in settings:
+            if setting not in known:
+                raise ValueError(f"{name} has no setting {setting!r}; {suggest(setting, known)}")
 
     def _module(self) -> Any:
         # Only when asked for: a list of names must not wait for torch.
@@ -34,34 +44,27 @@ class Entry:
 
 
 MODELS: dict[str, Entry] = {
-    "ngram": Entry("ngram", "NgramConfig", "Ngram", "language-model"),
-    "window": Entry("window", "WindowConfig", "WindowLM", "language-model"),
-    "rnn": Entry("recurrent", "RecurrentConfig", "RecurrentLM", "language-model"),
-    "attentive-rnn": Entry("attentive", "AttentiveConfig", "AttentiveLM", "language-model"),
+    "ngram": Entry("ngram", "NgramConfig", {"language-model": "Ngram"}),
+    "window": Entry("window", "WindowConfig", {"language-model": "WindowLM"}),
+    "rnn": Entry("recurrent", "RecurrentConfig", {"language-model": "RecurrentLM"}),
+    "attentive-rnn": Entry("attentive", "AttentiveConfig", {"language-model": "AttentiveLM"}),
     "transformer-lm": Entry(
-        "transformer", "TransformerLMConfig", "TransformerLM", "language-model"
+        "transformer", "TransformerLMConfig", {"language-model": "TransformerLM"}
     ),
-    "seq2seq": Entry("seq2seq", "Seq2SeqConfig", "Seq2Seq", "translation"),
+    "seq2seq": Entry("seq2seq", "Seq2SeqConfig", {"translation": "Seq2Seq"}),
+    "dan": Entry("dan", "DANConfig", {"classification": "DAN"}),
 }
 
 
 def entry(name: str) -> Entry:
     """The model of this name."""
     if name not in MODELS:
-        raise ValueError(f"model ({name!r}) is not known; {_nearest(name, list(MODELS))}")
+        raise ValueError(f"model ({name!r}) is not known; {suggest(name, MODELS)}")
     return MODELS[name]
 
 
-def build(name: str, **settings: Any) -> Any:
+def build(name: str, task: str | None = None, **settings: Any) -> Any:
     """A new model: `build("rnn", vocabulary_size=10_000, kind="gru")`."""
     found = entry(name)
-    known = [field.name for field in fields(found.config)]
-    for setting in settings:
-        if setting not in known:
-            raise ValueError(f"{name} has no setting {setting!r}; {_nearest(setting, known)}")
-    return found.model(found.config(**settings))
-
-
-def _nearest(name: str, names: list[str]) -> str:
-    (near,) = get_close_matches(name, names, n=1, cutoff=0.0)
-    return f"did you mean {near}? There are {', '.join(names)}"
+    found.check_settings(name, settings)
+    return found.model(task)(found.config(**settings))

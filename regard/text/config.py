@@ -1,7 +1,7 @@
 """The [text] section of a recipe: how strings become tokens."""
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from .roles import check_roles
 from .specials import check
@@ -27,8 +27,11 @@ class TextConfig:
     lowercase: bool = False
     specials: tuple[str, ...] | None = None
     roles: dict[str, str] | None = None
+    from_run: str | None = None  # `text.from` in a recipe: a run folder, or a tokenizer.json
 
     def __post_init__(self) -> None:
+        if self.from_run is not None:
+            self._check_alone()
         if self.kind not in KINDS:
             near = difflib.get_close_matches(self.kind, KINDS, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -47,3 +50,12 @@ class TextConfig:
         if self.roles is not None:
             check_roles(self.roles)
             check(tuple(dict.fromkeys(self.roles.values())))  # one special may play several
+
+    def _check_alone(self) -> None:
+        """Refuse settings beside `from`: the words are as the other run has them."""
+        for field in fields(self):
+            if field.name != "from_run" and getattr(self, field.name) != field.default:
+                raise ValueError(
+                    f"from ({self.from_run!r}) brings its own words: {field.name} "
+                    f"({getattr(self, field.name)!r}) does not go with it"
+                )

@@ -18,23 +18,30 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from regard.data.batches import Pairs, Words
-from regard.data.feeds import Feed
-from regard.training.carried import refilled, tensors_of
-from regard.training.evaluation import carries_state, score
+from regard.data.batches import Batch
+from regard.metrics import is_better, metric
+from regard.tasks.objective import Objective, Outcome, Totals, add_counts
+from regard.tasks.scoring import carries_state
+from regard.training.carried_state import flatten_state, refill
 from regard.training.finite import Place, check_step, check_weights
-from regard.training.objectives import Objective
 from regard.training.optimizers import (
     clip_gradients,
     gradient_norm,
     load_optimizer_tensors,
-    optimizer_of,
+    make_optimizer,
     optimizer_tensors,
 )
-from regard.training.placement import Placement, gathered
-from regard.training.recipe import TrainingConfig
+from regard.training.placement import Placement, gather, shard_like
+from regard.training.preparing import Work
 from regard.training.record import Record
-from regard.training.saving import Checkpoint, Progress, averaged, part, save_checkpoint, under
+from regard.training.saving import (
+    Checkpoint,
+    Progress,
+    average_weights,
+    part,
+    save_checkpoint,
+    under,
+)
 from regard.training.schedules import factor
 from regard.training.signals import Signals
 
@@ -49,11 +56,11 @@ def recompute_blocks(model: nn.Module) -> None:
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
 
 
-def share(batch: Words | Pairs, placement: Placement) -> Words | Pairs:
+def share(batch: Batch, placement: Placement) -> Batch:
     """The rows of a batch that are this process's."""
-    if placement.world == 1 or isinstance(batch, Pairs):
+    if placement.world == 1:
         return batch
-    return batch.pick(torch.arange(placement.rank, len(batch.inputs), placement.world))
+    return batch.pick(torch.arange(placement.rank, len(batch), placement.world))
 
 
 def process_name(rank: int) -> str:
@@ -61,32 +68,32 @@ def process_name(rank: int) -> str:
     return f"process/{rank:04d}"
 
 
+def parameter_names(objective: Objective[Any]) -> dict[Tensor, str]:
+    """Under what a checkpoint holds a parameter: the model's as it calls them, the objective's own
+    under `objective/`."""
+    names: dict[Tensor, str] = {p: name for name, p in objective.model.named_parameters()}
+    for name, parameter in objective.named_parameters():
+        names.setdefault(parameter, f"objective/{name}")
+    return names
+
+
 class Training:
     """A model on its way. `run` goes through the steps; the rest is what a step needs."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        feed: Feed,
-        valid: Feed | None,
-        config: TrainingConfig,
-        folder: Path,
-        placement: Placement,
-        probe: Probe,
-        tell: Tell,
-    ):
-        self.model = model.to(placement.device)
-        if config.checkpointing:
-            recompute_blocks(model)
-        self.feed, self.valid, self.config = feed, valid, config
+    def __init__(self, work: Work, folder: Path, placement: Placement, probe: Probe, tell: Tell):
+        self.work, self.task, self.config = work, work.task, work.recipe.training
+        self.model = work.model.to(placement.device)
+        if self.config.checkpointing:
+            recompute_blocks(self.model)
+        self.feed, self.valid = work.train, work.valid
         self.folder, self.placement, self.probe, self.tell = folder, placement, probe, tell
-        self.carries = carries_state(model, feed)
-        self.objective = placement.wrapped(
-            Objective(model, config.label_smoothing), config.sharding
-        )
-        self.optimizer = optimizer_of(model, config)
-        self.names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
-        self.step_once = torch.compile(self.objective) if config.compile else self.objective
+        self.select = work.recipe.evaluation.select or self.task.select
+        self.carries = carries_state(self.model, self.feed)
+        self.objective = self.task.objective(self.model).to(placement.device)
+        self.wrapped = placement.wrap(self.objective, self.config.sharding)
+        self.optimizer = make_optimizer(self.objective, self.config)
+        self.names = parameter_names(self.objective)
+        self.forward = torch.compile(self.wrapped) if self.config.compile else self.wrapped
         self.progress = Progress()
         self.carried: Any = None
         self.best: dict[str, Tensor] = {}
@@ -98,7 +105,7 @@ class Training:
     def run(self, signals: Signals) -> bool:
         """Train to the end; False if a signal asked to stop before it."""
         progress, started = self.progress, time.monotonic() - self.progress.seconds
-        self.objective.train()
+        self.wrapped.train()
         while not self.done():
             self.step()
             progress.seconds = time.monotonic() - started
@@ -122,31 +129,48 @@ class Training:
         progress, config, placement = self.progress, self.config, self.placement
         places = self.advance()
         batches = self.take(places)
-        total = placement.total(sum(batch.tokens for _, batch in batches))
+        counts = [self.objective.counts(batch) for _, batch in batches]
+        everyones = placement.totals(add_counts(counts))
         for group in self.optimizer.param_groups:
             group["lr"] = config.rate * self.rate_factor()
-        missed = 0.0
-        for number, ((_, index), batch) in enumerate(batches, start=1):
+        totals = Totals.zero()
+        for number, ((_, index), batch) in enumerate(batches):
             # A new epoch begins with nothing carried.
             state = self.carried if index > 0 else None
-            with placement.silent(self.objective, number == len(batches)), self.precision():
-                loss, state = self.step_once(batch, state)
-                # DDP and FSDP average over processes; the sum over all targets is wanted.
-                (loss * (placement.world / max(total, 1))).backward()
+            last = number == len(batches) - 1
+            with placement.no_sync(self.wrapped, last), self.precision():
+                outcome = self.forward(batch, state)
+                self.loss(outcome, everyones).backward()
+            state = outcome.state
             self.carried = state.detach() if self.carries and state is not None else None
-            missed += loss.item()
+            totals.add(outcome, counts[number])
         # Of all processes, so that all of them stop or none does.
-        missed, norm = placement.total(missed), gradient_norm(self.model)
-        check_step(missed, norm.item(), progress.step + 1, places, self.checkpoints)
+        totals = Totals(placement.totals(totals.sums), placement.totals(totals.counts))
+        means, norm = totals.means(), gradient_norm(self.objective)
+        loss = self.objective.loss(means)
+        check_step(loss, norm.item(), progress.step + 1, places, self.checkpoints)
         if config.clip is not None:
-            clip_gradients(self.model, config.clip, norm)
+            clip_gradients(self.objective, config.clip, norm)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        self.objective.finish_step(means)
         progress.step += 1
-        progress.loss += missed
-        progress.tokens += int(total)
+        Totals(progress.sums, progress.counts).merge(totals)
+        progress.tokens += int(placement.total(sum(batch.tokens for _, batch in batches)))
         if config.ema:
             self.follow()
+
+    def loss(self, outcome: Outcome, counts: dict[str, float]) -> Tensor:
+        """Σ weight · part / count, with the counts of all batches of the step.
+
+        DDP and FSDP average over processes; the sum over all of them is wanted.
+        """
+        world = self.placement.world
+        parts = [
+            outcome.parts[name] * (weight * world / max(counts[name], 1))
+            for name, weight in self.objective.weights.items()
+        ]
+        return torch.stack(parts).sum() if len(parts) > 1 else parts[0]
 
     def advance(self) -> list[Place]:
         """Move the cursor over the next step; where its batches stand, all processes' together."""
@@ -158,7 +182,7 @@ class Training:
             progress.index += 1
         return places
 
-    def take(self, places: list[Place]) -> list[tuple[Place, Words | Pairs]]:
+    def take(self, places: list[Place]) -> list[tuple[Place, Batch]]:
         """The batches of a step that are this process's; of columns, its rows of each."""
         rank, world = self.placement.rank, self.placement.world
         if self.carries:
@@ -219,7 +243,7 @@ class Training:
 
     def follow(self) -> None:
         """The exponential moving average of the weights takes a step towards them."""
-        weights = self.placement.whole(self.model)
+        weights = self.placement.full_state(self.model)
         if not self.ema:
             self.ema = {name: value.clone() for name, value in weights.items()}
             return
@@ -233,15 +257,17 @@ class Training:
 
     def log(self) -> None:
         progress, tokens = self.progress, self.progress.tokens
+        means = Totals(progress.sums, progress.counts).means()
         values = {
             "step": progress.step,
             "epoch": progress.epoch,
-            "loss": progress.loss / max(tokens, 1),
+            **means,
+            "loss": self.objective.loss(means),
             "rate": self.config.rate * self.rate_factor(),
             "seconds": round(progress.seconds, 3),
         }
-        progress.loss, progress.tokens = 0.0, 0
-        self.note("train", values, tokens=tokens)
+        progress.sums, progress.counts, progress.tokens = {}, {}, 0
+        self.note("train", values, tokens=tokens, metrics=self.objective.metrics(means))
 
     def evaluate(self) -> None:
         """Look at the probes; score the validation data, if any, and keep the best weights."""
@@ -249,13 +275,16 @@ class Training:
         self.probe(progress.step)
         if self.valid is None:
             return
-        values = score(self.objective, self.valid, carries_state(self.model, self.valid))
-        progress.history.append(values["loss"])
-        if progress.best is None or values["loss"] < progress.best:
-            progress.best, progress.best_step = values["loss"], progress.step
+        values = self.task.evaluate(
+            self.objective, self.valid, self.work.resources, [self.select], self.wrapped
+        )
+        value = values[self.select]
+        progress.history.append(-value if metric(self.select).higher_is_better else value)
+        if progress.best is None or is_better(self.select, value, progress.best):
+            progress.best, progress.best_step = value, progress.step
             if self.config.restore_best:
-                held = self.placement.whole(self.model)
-                self.best = {name: value.detach().clone() for name, value in held.items()}
+                weights = self.placement.full_state(self.model)
+                self.best = {name: value.detach().clone() for name, value in weights.items()}
         self.note("valid", {"step": progress.step, "epoch": progress.epoch, **values})
 
     def note(self, event: str, values: dict[str, Any], **told: Any) -> None:
@@ -264,19 +293,21 @@ class Training:
         self.tell(event, {**values, **told, "total": self.total_steps()})
 
     def save(self) -> None:
-        weights = self.placement.whole(self.model)
+        weights = self.placement.full_state(self.model)
         check_weights(self.model, weights, self.progress.step, self.checkpoints)
-        memory = gathered(optimizer_tensors(self.optimizer, self.names))
-        carried = {f"{place:04d}": held for place, held in enumerate(tensors_of(self.carried))}
+        optimizer = gather(optimizer_tensors(self.optimizer, self.names))
+        objective = gather(self.objective.own_state())
+        carried = {f"{place:04d}": held for place, held in enumerate(flatten_state(self.carried))}
         own = {"random": torch.get_rng_state(), **under("carried", carried)}
         everyones = self.placement.collect(own)
         if self.placement.first:
             if self.record is not None:
                 self.progress.record_length = self.record.length()
             extras = {**everyones[0], **under("best", self.best), **under("ema", self.ema)}
+            extras |= under("objective", objective)
             for rank, held in enumerate(everyones[1:], start=1):
                 extras |= under(process_name(rank), held)
-            checkpoint = Checkpoint(self.progress, weights, memory, extras)
+            checkpoint = Checkpoint(self.progress, weights, optimizer, extras)
             save_checkpoint(self.checkpoints, checkpoint, self.config.keep)
         self.placement.wait()
 
@@ -287,8 +318,11 @@ class Training:
         the first one's random state, and nothing is carried.
         """
         extras, placement = checkpoint.extras, self.placement
-        placement.fill(self.model, checkpoint.weights)
-        load_optimizer_tensors(self.optimizer, self.names, checkpoint.memory)
+        placement.load_full_state(self.model, checkpoint.weights)
+        now = self.objective.own_state()
+        objective = {k: shard_like(v, now[k]) for k, v in part(extras, "objective").items()}
+        self.objective.load_state_dict(objective, strict=False)
+        load_optimizer_tensors(self.optimizer, self.names, checkpoint.optimizer)
         self.progress = checkpoint.progress
         self.best, self.ema = part(extras, "best"), part(extras, "ema")
         own = extras if placement.first else part(extras, process_name(placement.rank))
@@ -298,18 +332,18 @@ class Training:
         if carried:
             # A state of the right make, to be filled with the numbers that were saved.
             with torch.no_grad():
-                _, state = self.objective(self.feed.batch(0, 0), None)
-            self.carried = refilled(state, iter(carried))
+                state = self.wrapped(self.feed.batch(0, 0), None).state
+            self.carried = refill(state, iter(carried))
         torch.set_rng_state(own["random"])
 
     def finish(self) -> None:
         """Choose the weights the run ends with, and say so."""
         self.progress.finished = True
         if self.config.average:
-            last = averaged(self.checkpoints, self.config.average)
-            self.placement.fill(self.model, last)
+            last = average_weights(self.checkpoints, self.config.average)
+            self.placement.load_full_state(self.model, last)
         elif self.ema or self.best:
-            self.placement.fill(self.model, self.ema or self.best)
+            self.placement.load_full_state(self.model, self.ema or self.best)
         values = {"step": self.progress.step}
         if self.progress.best is not None:
             values["best_step"] = self.progress.best_step

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from regard.training.placement import laid_like
-from regard.training.recipe import TrainingConfig
+from regard.config import TrainingConfig
+from regard.training.placement import shard_like
 
 
-def optimizer_of(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Weight decay acts on matrices; biases, norms and single vectors stay free of it."""
+def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """The optimizer a recipe names. Weight decay acts on matrices alone, and on no bias or norm."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": config.weight_decay},
@@ -49,8 +49,8 @@ def optimizer_tensors(
     """What the optimizer keeps for each parameter, momentum and the like: `name/key`."""
     return {
         f"{names[parameter]}/{key}": value
-        for parameter, kept in optimizer.state.items()
-        for key, value in kept.items()
+        for parameter, state in optimizer.state.items()
+        for key, value in state.items()
         if isinstance(value, Tensor)
     }
 
@@ -66,5 +66,5 @@ def load_optimizer_tensors(
     for parameter, name in names.items():
         if name in by_name:
             optimizer.state[parameter] = {
-                key: laid_like(value, parameter) for key, value in by_name[name].items()
+                key: shard_like(value, parameter) for key, value in by_name[name].items()
             }

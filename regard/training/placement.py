@@ -49,6 +49,14 @@ class Placement:
         dist.all_reduce(held)
         return held.item()
 
+    def totals(self, numbers: dict[str, float]) -> dict[str, float]:
+        """The sum over all processes of each number; all have the same names."""
+        if self.world == 1:
+            return numbers
+        held = torch.tensor(list(numbers.values()), dtype=torch.float64, device=self.device)
+        dist.all_reduce(held)
+        return dict(zip(numbers, held.tolist(), strict=True))
+
     def collect(self, tensors: dict[str, Tensor]) -> list[dict[str, Tensor]]:
         """What each process holds under these names, by rank; every process must ask."""
         if self.world == 1:
@@ -75,7 +83,7 @@ class Placement:
             time.sleep(0.1)
             dist.destroy_process_group()
 
-    def wrapped(self, objective: nn.Module, sharding: str) -> nn.Module:
+    def wrap(self, objective: nn.Module, sharding: str) -> nn.Module:
         """An objective as it is trained: as it is, replicated (DDP), or in shards (FSDP2)."""
         if self.world == 1:
             return objective
@@ -88,29 +96,29 @@ class Placement:
             return objective
         return DistributedDataParallel(objective)
 
-    def whole(self, model: nn.Module) -> dict[str, Tensor]:
+    def full_state(self, model: nn.Module) -> dict[str, Tensor]:
         """All weights in one place, whatever the sharding; every process must ask."""
-        return gathered(model.state_dict())
+        return gather(model.state_dict())
 
-    def fill(self, model: nn.Module, weights: dict[str, Tensor]) -> None:
+    def load_full_state(self, model: nn.Module, weights: dict[str, Tensor]) -> None:
         """Put whole weights into a model, each process its share."""
         now = model.state_dict()
-        model.load_state_dict({name: laid_like(w, now[name]) for name, w in weights.items()})
+        model.load_state_dict({name: shard_like(w, now[name]) for name, w in weights.items()})
 
-    def silent(self, model: nn.Module, last: bool) -> AbstractContextManager[object]:
+    def no_sync(self, model: nn.Module, last: bool) -> AbstractContextManager[object]:
         """Gradients are exchanged once a step, with the last of the accumulated batches."""
         if isinstance(model, DistributedDataParallel) and not last:
             return model.no_sync()
         return nullcontext()
 
 
-def gathered(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def gather(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Sharded tensors made whole; every process must ask."""
     return {k: t.full_tensor() if isinstance(t, DTensor) else t for k, t in tensors.items()}
 
 
-def laid_like(tensor: Tensor, other: Tensor) -> Tensor:
-    """A whole tensor cut and spread over the processes as `other` is."""
+def shard_like(tensor: Tensor, other: Tensor) -> Tensor:
+    """Shard a whole tensor over the processes as `other` is."""
     if isinstance(other, DTensor) and tensor.shape == other.shape:
         return distribute_tensor(tensor, other.device_mesh, other.placements)
     return tensor

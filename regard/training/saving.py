@@ -19,7 +19,7 @@ from regard.checkpoints.folders import (
 )
 from regard.checkpoints.reading import Folder, refuse_links
 from regard.checkpoints.weights import check_same
-from regard.training.recipe import check_as
+from regard.training.checking import check_as
 
 NAME = re.compile(r"step-[0-9]{8,}")
 
@@ -31,12 +31,13 @@ class Progress:
     step: int = 0
     epoch: int = 0
     index: int = 0  # the next batch of this epoch
-    history: list[float] = field(default_factory=list)  # validation losses, newest last
+    history: list[float] = field(default_factory=list)  # the selecting metric, newest last
     best: float | None = None
     best_step: int = 0
     record_length: int = 0
     seconds: float = 0.0
-    loss: float = 0.0  # since the last line of the record
+    sums: dict[str, float] = field(default_factory=dict)  # since the last line of the record
+    counts: dict[str, float] = field(default_factory=dict)
     tokens: int = 0
     finished: bool = False
 
@@ -50,8 +51,9 @@ class Progress:
 class Checkpoint:
     progress: Progress
     weights: dict[str, Tensor]
-    memory: dict[str, Tensor]  # the optimizer's
-    extras: dict[str, Tensor]  # random state, carried state, best and averaged weights
+    optimizer: dict[str, Tensor]
+    extras: dict[str, Tensor]  # random and carried state, best and averaged weights, the
+    # objective's own parameters and buffers
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
@@ -59,7 +61,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     place = folder / f"step-{checkpoint.progress.step:08d}"
     with new_folder(place) as built:
         write_tensors(built / "model.safetensors", checkpoint.weights)
-        write_tensors(built / "optimizer.safetensors", checkpoint.memory)
+        write_tensors(built / "optimizer.safetensors", checkpoint.optimizer)
         write_tensors(built / "extras.safetensors", checkpoint.extras)
         write_json(built / "progress.json", asdict(checkpoint.progress))
     for old in find_outdated(folder, place, keep):
@@ -108,14 +110,22 @@ def read_checkpoint(place: Path) -> Checkpoint:
     return Checkpoint(progress, *parts)
 
 
-def check_fits(checkpoint: Checkpoint, weights: Mapping[str, Tensor], where: Path) -> None:
-    """Refuse a checkpoint of another model than the one with these weights."""
+def check_fits(
+    checkpoint: Checkpoint,
+    weights: Mapping[str, Tensor],
+    own: Mapping[str, Tensor],
+    where: Path,
+) -> None:
+    """Refuse a checkpoint of another model than the one with these weights, or of an objective
+    with other parameters of its own."""
     extras = checkpoint.extras
     check_same(checkpoint.weights, weights, f"{where}: model.safetensors")
     for name in ("best", "ema"):
         if held := part(extras, name):
             check_same(held, weights, f"{where}: {name} of extras.safetensors")
-    for path, value in checkpoint.memory.items():
+    check_same(part(extras, "objective"), own, f"{where}: objective of extras.safetensors")
+    weights = {**weights, **under("objective", dict(own))}
+    for path, value in checkpoint.optimizer.items():
         name = path.rpartition("/")[0]
         fits = name in weights and value.shape in ((), weights[name].shape)
         if not (fits and value.is_floating_point()):
@@ -126,7 +136,7 @@ def check_fits(checkpoint: Checkpoint, weights: Mapping[str, Tensor], where: Pat
         raise ValueError(f"{where}: extras.safetensors holds no state of a generator") from None
 
 
-def averaged(folder: Path, count: int) -> dict[str, Tensor]:
+def average_weights(folder: Path, count: int) -> dict[str, Tensor]:
     """The mean of the weights of the last `count` checkpoints. Vaswani et al. (2017), section
     6.1. A counter or a mask, which has no mean, is the last one's."""
     places = list_checkpoints(folder)[-count:]

@@ -9,33 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-Kind = Literal[
-    "constant", "inverse-square-root", "cosine", "plateau", "decay", "one-cycle", "linear"
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScheduleConfig:
-    """[training.schedule]: `kind`, and the numbers that kind uses."""
-
-    kind: Kind = "constant"
-    warmup: int = 0  # steps over which the rate rises from 0 (all kinds)
-    steps: int | None = None  # cosine, linear, one-cycle: where it ends; training.steps if left out
-    floor: float = 0.0  # cosine, linear, plateau: the least share of the rate
-    factor: float = 0.5  # decay, plateau: what the rate is multiplied by
-    after: int = 4  # decay: epochs before the first cut; plateau: evaluations without gain
-    peak: float = 0.3  # one-cycle: the share of the steps at which the rate is highest
-
-    def __post_init__(self) -> None:
-        if self.warmup < 0:
-            raise ValueError(f"warmup ({self.warmup}) must be 0 or more")
-        if not 0 < self.factor <= 1:
-            raise ValueError(f"factor ({self.factor}) must be above 0 and at most 1")
-        if not 0 < self.peak < 1:
-            raise ValueError(f"peak ({self.peak}) must lie between 0 and 1")
+from regard.config import ScheduleConfig
 
 
 def factor(

@@ -10,9 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import nn
 
 from regard.checkpoints.folders import (
     is_left_over,
@@ -23,22 +22,20 @@ from regard.checkpoints.folders import (
     write_manifest,
     write_tensors,
 )
-from regard.checkpoints.reading import LARGEST_TEXT, check_size, read_regular, refuse_links
-from regard.data.feeds import Columns, Feed
-from regard.models.ngram import Ngram
-from regard.text import Tokenizer
+from regard.checkpoints.reading import read_regular, refuse_links
+from regard.config import Recipe
+from regard.tasks.scoring import seconds_since
 from regard.training.board import on_board
-from regard.training.evaluation import score_ngram, seconds
-from regard.training.files import toml
 from regard.training.loop import Tell, Training
 from regard.training.memory import keep_freed_memory
 from regard.training.placement import Placement
-from regard.training.recipe import LARGEST_RECIPE, Recipe, parse_recipe, read_recipe
+from regard.training.preparing import Work, prepare
+from regard.training.recipe import parse_recipe, read_recipe, write_recipe
 from regard.training.record import Record
-from regard.training.saving import check_fits, newest_checkpoint
+from regard.training.saving import check_fits, list_checkpoints, newest_checkpoint
 from regard.training.shipped import SHIPPED, find_recipe
 from regard.training.signals import Signals
-from regard.training.tasks import Work, prepare
+from regard.training.starting import LARGEST_RECIPE
 
 Probe = Callable[[Work, Path, int], None]
 
@@ -56,25 +53,26 @@ def train(
 
     A run that was stopped by a signal has saved itself and goes on with `resume`.
     """
-    recipe = rooted(read_recipe(name, settings), data_folder(find_recipe(name)))
+    recipe = set_data_root(read_recipe(name, settings), data_folder(find_recipe(name)))
     folder = out or Path("runs") / recipe.name
-    written = toml(asdict(recipe)).encode()
-    parse_recipe(written, folder / "recipe.toml")  # or the run could not be loaded
+    content = write_recipe(recipe)
+    parse_recipe(content, folder / "recipe.toml")  # or the run could not be loaded
     keep_freed_memory()
     placement = Placement.here()
     try:
         check_place(folder, recipe, resume)
         if resume and is_whole(folder):
             return folder, True
-        work = prepare(recipe, Path())
+        begun = resume and bool(list_checkpoints(folder / "checkpoints"))
+        work = prepare(recipe, begun)
         check_validation(work)
         placement.wait()
         if placement.first and not resume:
             folder.mkdir(parents=True, exist_ok=True)
-            write_file(folder / "recipe.toml", written)
-        if isinstance(work.model, Ngram):
+            write_file(folder / "recipe.toml", content)
+        if not isinstance(work.model, nn.Module):
             tell("begin", header(work, folder, placement))
-            count(work, folder, tell)
+            fit(work, folder, tell)
             return folder, True
         return folder, learn(work, folder, placement, resume, tell, probe)
     finally:
@@ -87,7 +85,7 @@ def data_folder(recipe: Path) -> Path:
     return Path.cwd() if recipe.parent == SHIPPED else recipe.parent
 
 
-def rooted(recipe: Recipe, beside: Path) -> Recipe:
+def set_data_root(recipe: Recipe, beside: Path) -> Recipe:
     """The recipe with the folder of its data in it, so that the run finds it again."""
     data = recipe.data
     if data.train is None or data.root is not None or os.environ.get("REGARD_DATA"):
@@ -112,7 +110,7 @@ def check_place(folder: Path, recipe: Recipe, resume: bool) -> None:
             )
         return
     # What failed before its first save left these, and nothing worth keeping.
-    begun = {"recipe.toml", "tokenizer.json", "record.jsonl"}
+    begun = {"recipe.toml", "tokenizer.json", "labels.json", "record.jsonl"}
     there = [p for p in folder.iterdir() if not is_left_over(p)] if folder.exists() else []
     if any(path.name not in begun for path in there):
         raise ValueError(f"{folder} is not empty; --resume goes on with it, --out names another")
@@ -137,16 +135,16 @@ def resume_command(folder: Path) -> str:
 
 
 def check_validation(work: Work) -> None:
-    """Refuse settings that wait for validation losses where there will be none."""
-    training, kind = work.recipe.training, work.recipe.task.kind
+    """Refuse settings that wait for validation scores where there will be none."""
+    training = work.recipe.training
     schedule = training.schedule.kind
     waiting = f"training.patience ({training.patience})" if training.patience else ""
     if schedule == "plateau":
         waiting = f"training.schedule.kind ({schedule!r})"
     if waiting and work.valid is None:
-        ways = "data.valid" if kind == "translation" else "data.valid or data.valid_share"
         raise ValueError(
-            f"{waiting} waits for the validation loss, but there is no validation data: set {ways}"
+            f"{waiting} waits for what the validation data say, but there is no validation data: "
+            "set data.valid or data.valid_share"
         )
 
 
@@ -162,7 +160,7 @@ def learn(
     recipe = work.recipe
     if placement.first:
         sweep(folder)
-        save_tokenizer(work.tokenizer, folder / "tokenizer.json")
+        work.resources.save(folder)
     placement.wait()  # what another process is writing must not be swept away
 
     def probe_now(step: int) -> None:
@@ -172,15 +170,14 @@ def learn(
     quiet: Tell = tell if placement.first else lambda event, values: None
     if recipe.training.tensorboard and placement.first:
         quiet = on_board(folder, quiet)
-    training = Training(
-        work.model, work.train, work.valid, recipe.training, folder, placement, probe_now, quiet
-    )
+    training = Training(work, folder, placement, probe_now, quiet)
     held = newest_checkpoint(folder / "checkpoints") if resume else None
     if held is not None:
         checkpoint, complaints = held
         for line in complaints:
             tell("note", {"text": line})
-        check_fits(checkpoint, work.model.state_dict(), folder / "checkpoints")
+        own = training.objective.own_state()
+        check_fits(checkpoint, work.model.state_dict(), own, folder / "checkpoints")
         training.restore(checkpoint)
     quiet("begin", header(work, folder, placement, training.progress.step))
     if placement.first:
@@ -190,9 +187,10 @@ def learn(
         ended = training.run(signals)
     if ended:
         training.save()
-        weights = placement.whole(work.model)
+        weights = placement.full_state(work.model)
         if placement.first:
             close_folder(folder, weights)
+        placement.wait()  # whoever comes out of this finds the run whole
     return ended
 
 
@@ -210,34 +208,20 @@ def header(work: Work, folder: Path, placement: Placement, step: int = 0) -> dic
     }
 
 
-def count(work: Work, folder: Path, tell: Tell) -> None:
-    """Train by counting: one look at the text is all an n-gram model needs."""
+def fit(work: Work, folder: Path, tell: Tell) -> None:
+    """Train without gradients: one look at the data is all that is needed."""
     started = time.monotonic()
     record = Record(folder / "record.jsonl")
-    save_tokenizer(work.tokenizer, folder / "tokenizer.json")
-    work.model.fit(words_of(work.train), work.tokenizer.end)
+    work.resources.save(folder)
+    work.task.fit(work.model, work.train, work.resources)
     if work.valid is not None:
-        values = score_ngram(work.model, words_of(work.valid))
-        values["seconds"] = seconds(started)
+        values = work.task.evaluate_fitted(work.model, work.valid)
+        values["seconds"] = seconds_since(started)
         record.write("valid", step=1, epoch=1, **values)
         tell("valid", {"step": 1, "epoch": 1, "total": 1, **values})
-    record.write("end", step=1, seconds=seconds(started))
+    record.write("end", step=1, seconds=seconds_since(started))
     arrays = work.model.tensors()
     close_folder(folder, {name: torch.from_numpy(array) for name, array in arrays.items()})
-
-
-def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
-    """Write `tokenizer.json`, if it is not longer than whoever loads the run would read."""
-    content = tokenizer.to_json().encode()
-    check_size(len(content), LARGEST_TEXT, path)
-    write_file(path, content)
-
-
-def words_of(feed: Feed) -> NDArray[np.int64]:
-    """The text of a feed, for models that count it whole."""
-    if not isinstance(feed, Columns):
-        raise ValueError("an n-gram model reads its text in order: training.feed must be 'columns'")
-    return feed.words().long().numpy()
 
 
 def close_folder(folder: Path, weights: dict[str, Any]) -> None:

@@ -4,9 +4,10 @@ import pytest
 
 from regard.checkpoints.folders import write_manifest, write_tensors
 from regard.models.catalog import MODELS
+from regard.tasks import Resources, make_task
 from regard.text import TextConfig, Tokenizer
+from regard.training.preparing import build
 from regard.training.recipe import read_recipe
-from regard.training.tasks import build
 
 RECIPE = """
 seed = 1
@@ -18,7 +19,7 @@ train = "train.txt"
 name = "{name}"
 {settings}
 [training]
-feed = "columns"
+feed = "{feed}"
 steps = 1
 """
 LINES = ["the cat sees a dog", "a bird hears the cat near the old dog"]
@@ -31,11 +32,15 @@ def folder(tmp_path):
     def make(name, settings="", place="run"):
         run = tmp_path / place
         run.mkdir()
-        task = MODELS[name].task
-        (run / "recipe.toml").write_text(RECIPE.format(task=task, name=name, settings=settings))
+        (kind,) = MODELS[name].tasks
+        feed = "columns" if kind == "language-model" else "sentences"
+        content = RECIPE.format(task=kind, name=name, settings=settings, feed=feed)
+        (run / "recipe.toml").write_text(content)
         tokenizer = Tokenizer.train(LINES, TextConfig(), ("pad", "unknown", "start", "end"))
-        tokenizer.save(run / "tokenizer.json")
-        model = build(read_recipe(str(run / "recipe.toml")), tokenizer)
+        resources = Resources(tokenizer, ("no", "yes") if kind == "classification" else ())
+        resources.save(run)
+        recipe = read_recipe(str(run / "recipe.toml"))
+        model = build(recipe, make_task(recipe), resources)
         write_tensors(run / "model.safetensors", model.state_dict())
         write_manifest(run)
         return run, model.eval()

@@ -12,7 +12,7 @@ from regard.checkpoints import memory, weights
 from regard.checkpoints.folders import new_folder, write_manifest, write_tensors
 from regard.checkpoints.reading import Folder, read_tensors
 from regard.checkpoints.weights import load_model
-from regard.data.batches import Pairs, Words
+from regard.data.batches import LabelledTexts, Pairs, Words
 from regard.models import catalog
 
 SMALL = "hidden_size = 12\n"
@@ -32,16 +32,19 @@ MODELS = {
     "sinusoidal": ("transformer-lm", f'{GPT}positions = "sinusoidal"'),
     "rotary": ("transformer-lm", f'{GPT}positions = "rotary"'),
     "seq2seq": ("seq2seq", f"{SMALL}embedding_size = 5\nattention_size = 7\nreadout_size = 3"),
+    "dan": ("dan", f"{SMALL}embedding_size = 5\nlayers = 2"),
 }
 
 
 def logits(model):
     ids = torch.randint(11, (2, 7), generator=torch.Generator().manual_seed(3))
     mask = torch.ones_like(ids, dtype=torch.bool)
-    task = model.config.__class__.__name__
-    batch = Pairs(ids, mask, ids, ids, mask) if task == "Seq2SeqConfig" else Words(ids, ids, mask)
+    batches = {
+        "Seq2Seq": Pairs(ids, mask, ids, ids, mask),
+        "DAN": LabelledTexts(ids, mask, ids[:, 0]),
+    }
     with torch.no_grad():
-        return model(batch)
+        return model(batches.get(type(model).__name__, Words(ids, ids, mask)))
 
 
 def test_every_neural_model_of_the_catalog_is_among_these():

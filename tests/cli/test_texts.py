@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from regard import load
 from regard.cli import main
+from regard.tasks.translation import Translate
 
 NUMBERS = """
 seed = 1
@@ -111,12 +112,12 @@ def test_answers_come_in_the_order_asked_whatever_the_lengths(translator):
 def test_many_texts_are_batched_by_a_budget_of_tokens(translator, monkeypatch):
     run = load(translator)
     sizes = []
-    decode = run._translate
-    monkeypatch.setattr("regard.run.TOKENS", 12)
+    answer = Translate.answer
+    monkeypatch.setattr("regard.running.run.TOKENS", 12)
     monkeypatch.setattr(
-        run,
-        "_translate",
-        lambda ids, *rest: sizes.append(list(map(len, ids))) or decode(ids, *rest),
+        Translate,
+        "answer",
+        lambda self, ids, *rest: sizes.append(list(map(len, ids))) or answer(self, ids, *rest),
     )
     texts = ["one", "two", "one hundred and five", "three", "six thousand"]
     together = run.translate(texts)

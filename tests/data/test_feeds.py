@@ -11,7 +11,7 @@ from regard.data.feeds import (
     Sentences,
     Translations,
     Windows,
-    drawn,
+    random_stream,
 )
 
 
@@ -57,7 +57,9 @@ def test_another_seed_or_epoch_or_index_draws_other_windows():
 
 
 def test_neighbouring_streams_have_nothing_in_common():
-    draws = torch.stack([torch.rand(997, generator=drawn(1, 0, index)) for index in range(50)])
+    draws = torch.stack(
+        [torch.rand(997, generator=random_stream(1, 0, index)) for index in range(50)]
+    )
     correlations = torch.corrcoef(draws) - torch.eye(50)
     assert correlations.abs().max() < 0.2
 
@@ -94,7 +96,16 @@ def test_packed_words_are_never_predicted_from_another_sentence():
     feed = Packed(sentences, batch=2, length=4, seed=1)
     for index in range(feed.batches(0)):
         batch = feed.batch(0, index)
-        assert torch.equal(batch.targets[batch.mask], batch.inputs[batch.mask] + 1)
+        counts = batch.loss_mask
+        assert torch.equal(batch.targets[counts], batch.inputs[counts] + 1)
+
+
+def test_a_packed_word_that_is_asked_for_nothing_is_real_all_the_same():
+    feed = Packed([[10, 11, 12], [20, 21], [30, 31, 32, 33]], batch=3, length=4, seed=1)
+    batch = feed.batch(0, 0)  # nine words in two rows of five, the last place filled up
+    assert int(batch.mask.sum()) == 8  # all but the last word of each row are read
+    assert int(batch.loss_mask.sum()) == batch.tokens < 8
+    assert not bool((batch.loss_mask & ~batch.mask).any())
 
 
 def test_packed_in_order_every_target_comes_once_and_from_its_own_sentence():

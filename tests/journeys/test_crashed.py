@@ -19,7 +19,7 @@ import torch
 from regard.checkpoints import folders
 from regard.checkpoints.folders import new_folder, sweep, write_json, write_tensors
 from regard.checkpoints.reading import check_folder, read_tensors
-from regard.run import load
+from regard.running import load
 from regard.training import loop
 from regard.training import train as training
 from regard.training.loop import Training

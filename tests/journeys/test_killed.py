@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from regard.checkpoints.reading import read_tensors
-from regard.run import load
+from regard.running import load
 from regard.training.loop import Training
 from regard.training.saving import newest_checkpoint
 from regard.training.train import train

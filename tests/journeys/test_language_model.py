@@ -125,7 +125,7 @@ def test_a_text_longer_than_the_positions_is_refused_in_one_line(run):
 
 
 def test_a_translation_is_not_asked_of_a_language_model(run):
-    assert "translate needs a translation run" in refused("translate", run, "the cat")
+    assert "is a run of language-model, which does generate" in refused("translate", run, "the cat")
 
 
 @pytest.mark.parametrize(

@@ -118,4 +118,4 @@ def test_counting_takes_no_steps_that_could_be_resumed(recipe, tmp_path):
     folder, _ = train(str(recipe("lstm")), tmp_path / "run", settings)
     code, output = verified(folder)
     assert code == 0
-    assert "resume: not tried, n-grams are counted in one go, without steps" in output
+    assert "resume: not tried, the model learns in one go, without steps" in output

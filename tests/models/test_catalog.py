@@ -2,7 +2,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from regard.models.catalog import MODELS, build, entry
+from regard.models.catalog import MODELS, Entry, build, entry
+from regard.tasks import TASKS
 
 NEURAL = [name for name in MODELS if name != "ngram"]
 
@@ -11,31 +12,36 @@ NEURAL = [name for name in MODELS if name != "ngram"]
 def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
     settings = {"vocabulary_size": 13, "dropout": 0.3}
     settings |= {"model_size": 24} if name == "transformer-lm" else {"embedding_size": 7}
+    settings |= {"classes": 3} if name == "dan" else {}
     model = build(name, **settings)
-    assert isinstance(model, MODELS[name].model)
+    (kind,) = MODELS[name].tasks
+    assert type(model) is MODELS[name].model() is MODELS[name].model(kind)
     assert model.config == MODELS[name].config(**settings)
     with pytest.raises(FrozenInstanceError):
         model.config.vocabulary_size = 17
 
 
-def test_every_model_says_what_it_is_for():
-    assert {name: MODELS[name].task for name in MODELS} == {
-        "ngram": "language-model",
-        "window": "language-model",
-        "rnn": "language-model",
-        "attentive-rnn": "language-model",
-        "transformer-lm": "language-model",
-        "seq2seq": "translation",
-    }
+def test_every_model_says_which_tasks_it_can_do_and_each_task_has_a_model():
+    kinds = {kind for each in MODELS.values() for kind in each.tasks}
+    assert kinds == set(TASKS)
+
+
+def test_a_model_of_several_tasks_must_be_told_which():
+    several = Entry("dan", "DANConfig", {"classification": "DAN", "language-model": "DAN"})
+    assert several.model("classification").__name__ == "DAN"
+    with pytest.raises(ValueError, match=r"task \(None\) must be one of classification, language-"):
+        several.model()
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match=r"model \('transfomer'\).*did you mean transformer-lm\?"):
+    wanted = r"model \('transfomer'\).*did you mean 'transformer-lm'\?"
+    with pytest.raises(ValueError, match=wanted):
         entry("transfomer")
 
 
 def test_an_unknown_setting_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match=r"rnn has no setting 'hiden'; did you mean hidden_size\?"):
+    wanted = r"rnn has no setting 'hiden'; did you mean 'hidden_size'\?"
+    with pytest.raises(ValueError, match=wanted):
         build("rnn", vocabulary_size=13, hiden=7)
 
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from regard.checkpoints.reading import read_tensors
-from regard.run import probed
-from regard.training import objectives
+from regard.running.training import save_probes
+from regard.tasks.language_model import NextWord
 from regard.training.loop import Training
 from regard.training.placement import Placement
+from regard.training.preparing import prepare
 from regard.training.recipe import read_recipe
-from regard.training.tasks import prepare
-from regard.training.train import learn, train
+from regard.training.train import learn, set_data_root, train
 
 
 def lines_of(folder, event):
@@ -53,7 +53,7 @@ def test_without_validation_data_a_run_ends_with_its_last_weights(written, tmp_p
 
 def test_without_validation_data_probes_are_looked_at_all_the_same(written, tmp_path):
     recipe = str(written("transformer", 'probes = ["the cat"]', valid=False))
-    train(recipe, tmp_path / "run", probe=probed)
+    train(recipe, tmp_path / "run", probe=save_probes)
     saved = sorted(path.name for path in (tmp_path / "run" / "probes").glob("*.json"))
     assert saved == [f"step-{step:08d}-0.json" for step in (5, 10, 12)]
 
@@ -123,14 +123,14 @@ def test_each_epoch_is_evaluated_at_the_first_step_behind_its_end(
 
 
 def test_a_new_epoch_within_a_step_begins_with_nothing_carried(written, tmp_path, monkeypatch):
-    handed, forward = [], objectives.Objective.forward
+    handed, forward = [], NextWord.forward
 
     def listening(self, batch, state=None):
         if self.training:
             handed.append(state is not None)
         return forward(self, batch, state)
 
-    monkeypatch.setattr(objectives.Objective, "forward", listening)
+    monkeypatch.setattr(NextWord, "forward", listening)
     train(five_batches(written, tmp_path, 2, 2), tmp_path / "run")
     assert handed == [False, True, True, True, True] * 2
 
@@ -202,13 +202,13 @@ def test_all_batches_of_a_broken_step_are_named(
 def test_an_infinite_loss_stops_the_run_even_if_its_gradients_are_finite(
     written, tmp_path, monkeypatch
 ):
-    forward = objectives.Objective.forward
+    forward = NextWord.forward
 
     def lost(self, batch, state=None):
-        loss, state = forward(self, batch, state)
-        return loss + math.inf, state
+        outcome = forward(self, batch, state)
+        return outcome._replace(parts={"loss": outcome.parts["loss"] + math.inf})
 
-    monkeypatch.setattr(objectives.Objective, "forward", lost)
+    monkeypatch.setattr(NextWord, "forward", lost)
     with pytest.raises(FloatingPointError, match=r"the loss is inf at step 1 \(epoch 0, batch 0\)"):
         train(str(written("lstm")), tmp_path / "run")
 
@@ -234,7 +234,7 @@ def test_weights_that_are_no_numbers_are_not_saved(written, tmp_path, monkeypatc
 
 def test_a_moving_average_leaves_whole_numbers_as_they_are(written, tmp_path):
     recipe = read_recipe(str(written("lstm")), ["training.ema=0.5", "training.steps=3"])
-    work = prepare(recipe, tmp_path)
+    work = prepare(set_data_root(recipe, tmp_path))
     for name, value in (("steps", 0), ("flag", True), ("doubled", 2.0)):
         work.model.register_buffer(name, torch.tensor(value))
     features = work.model.features

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from regard.checkpoints.reading import read_tensors
 from regard.cli import main
 from regard.looking import Looks
-from regard.run import probed
+from regard.running.training import save_probes
 from regard.training.train import train
 
 PLAIN = ["model.dropout=0.0"]
@@ -139,7 +139,7 @@ def test_probes_are_looked_at_at_each_evaluation_and_change_nothing(written, tmp
     recipe = str(written("transformer"))
     train(recipe, tmp_path / "plain", PLAIN)
     settings = [*PLAIN, 'training.probes=["the cat sees"]']
-    train(recipe, tmp_path / "probed", settings, probe=probed)
+    train(recipe, tmp_path / "probed", settings, probe=save_probes)
     saved = sorted((tmp_path / "probed" / "probes").glob("*.json"))
     assert [path.name for path in saved] == [f"step-{n:08d}-0.json" for n in (5, 10, 12)]
     assert Looks.load(saved[0]).paths == ("layers.0.attention", "layers.1.attention")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from regard.training.files import toml
 from regard.training.recipe import read_recipe
 from regard.training.shipped import SHIPPED, find_recipe
+from regard.training.toml import to_toml
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(SHIPPED.glob("*.toml"))])
@@ -52,7 +52,7 @@ def test_a_value_out_of_range_is_named(written):
         ("seed=9223372036854775808", r"9223372036854775808 has more than the 64 bits"),
         ("model.name=seq2seq", r"'seq2seq'\) does translation, and task.kind is 'language-model'"),
         ("model.name=3", r"lstm.toml: model.name \(3\) must be a string"),
-        ("model.name=rnm", r"model \('rnm'\) is not known; did you mean rnn\?"),
+        ("model.name=rnm", r"model \('rnm'\) is not known; did you mean 'rnn'\?"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_before_any_text_is_read(setting, message, written):
@@ -135,7 +135,7 @@ def test_what_is_written_as_toml_is_read_back(written, tmp_path):
     import dataclasses
 
     recipe = read_recipe(str(written("transformer")), ['name="a \\"b\\" é"'])
-    (tmp_path / "again.toml").write_text(toml(dataclasses.asdict(recipe)))
+    (tmp_path / "again.toml").write_text(to_toml(dataclasses.asdict(recipe)))
     assert read_recipe(str(tmp_path / "again.toml")) == recipe
 
 

@@ -1,6 +1,6 @@
 """Special tokens of a recipe, in a run that was trained with them."""
 
-from regard.run import load
+from regard.running import load
 from regard.training.train import train
 
 SHARED = """

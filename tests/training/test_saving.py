@@ -12,15 +12,15 @@ from regard.checkpoints import memory
 from regard.checkpoints.folders import write_manifest, write_tensors
 from regard.checkpoints.reading import read_tensors
 from regard.cli import main
+from regard.training.preparing import count_training_bytes
 from regard.training.recipe import read_recipe
 from regard.training.saving import (
     Checkpoint,
     Progress,
-    averaged,
+    average_weights,
     newest_checkpoint,
     save_checkpoint,
 )
-from regard.training.tasks import count_training_bytes
 from regard.training.train import train
 
 
@@ -75,10 +75,10 @@ def test_no_checkpoints_are_none(tmp_path):
 def test_weights_are_averaged_only_as_they_were_saved(tmp_path):
     for step in (1, 2, 4):
         saved(tmp_path, step, keep=3)
-    assert averaged(tmp_path, 2)["w"].tolist() == [3.0, 3.0, 3.0]
+    assert average_weights(tmp_path, 2)["w"].tolist() == [3.0, 3.0, 3.0]
     write_tensors(tmp_path / "step-00000004" / "model.safetensors", {"w": torch.zeros(3)})
     with pytest.raises(ValueError, match=r"step-00000004/model\.safetensors is damaged"):
-        averaged(tmp_path, 2)
+        average_weights(tmp_path, 2)
 
 
 PROGRESS = {"step": 3, "epoch": 0, "index": 1}
@@ -275,5 +275,5 @@ def test_counters_and_masks_have_no_mean(tmp_path):
     for step, seen in ((1, 10), (2, 13)):
         tensors = {"w": torch.tensor([float(step)]), "seen": torch.tensor(seen)}
         save_checkpoint(tmp_path, Checkpoint(Progress(step=step), tensors, {}, {}), keep=2)
-    mean = averaged(tmp_path, 2)
+    mean = average_weights(tmp_path, 2)
     assert (mean["w"].tolist(), mean["seen"].item()) == ([1.5], 13)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from regard.checkpoints.reading import check_folder, read_tensors
-from regard.run import load
+from regard.running import load
 from regard.training.loop import Training
 from regard.training.train import train
 
@@ -101,7 +101,7 @@ def test_a_finished_run_is_whole_and_can_be_used(model, written, tmp_path):
     run = load(folder)
     answer = run.generate(["the cat"], method="sample", longest=5, seed=1)[0]
     assert answer.text.startswith("the cat")
-    values = run.evaluate_files()
+    values = run.evaluate()
     assert values["perplexity"] == pytest.approx(math.exp(values["loss"]))
 
 
@@ -212,7 +212,7 @@ def test_weights_of_the_last_checkpoints_are_averaged(written, tmp_path):
 def test_a_tokenizer_too_long_to_be_read_again_is_refused_before_training(
     written, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("regard.training.train.LARGEST_TEXT", 100)
+    monkeypatch.setattr("regard.tasks.resources.LARGEST_TEXT", 100)
     with pytest.raises(ValueError, match=r"tokenizer\.json has [\d,]+ bytes, and regard reads up"):
         train(str(written("lstm")), tmp_path / "run")
     assert not (tmp_path / "run" / "checkpoints").exists()

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import islice
 
 from regard.data.numbers import NumberExample, number_examples
-from regard.run import Run
-from regard.training.parallel import language_of
+from regard.running.run import Run
+from regard.tasks.translation import language_of
 
 
-def unseen(run: Run, count: int) -> list[NumberExample]:
+def unseen_numbers(run: Run, count: int) -> list[NumberExample]:
     """Different numbers of the test split, which training never draws from."""
     generator = run.recipe.data.generator
     if generator is None:
@@ -26,12 +26,12 @@ def pointing(run: Run, examples: Sequence[NumberExample]) -> float:
 
     Only pieces that have a link count, and the translator is made to say the right answer.
     """
-    right = asked = 0
+    right = linked_pieces = 0
     for example in examples:
         (look,) = run.look(example.source_text, " ".join(example.target))
         strongest = look.weights[0].argmax(dim=-1).tolist()  # (target,) and the end
         for place in range(len(example.target)):
             linked = {i for i, j in example.links if j == place}
-            asked += bool(linked)
+            linked_pieces += bool(linked)
             right += strongest[place] in linked
-    return right / max(asked, 1)
+    return right / max(linked_pieces, 1)

@@ -9,19 +9,19 @@ from typing import Any
 from torch import Tensor
 
 
-def tensors_of(state: Any) -> list[Tensor]:
+def flatten_state(state: Any) -> list[Tensor]:
     """The tensors of a state made of tuples, named tuples, dataclasses, lists and None, in
     order."""
     if isinstance(state, Tensor):
         return [state]
     if isinstance(state, tuple | list):
-        return [tensor for part in state for tensor in tensors_of(part)]
+        return [tensor for part in state for tensor in flatten_state(part)]
     if is_dataclass(state):
-        return [t for f in fields(state) for t in tensors_of(getattr(state, f.name))]
+        return [t for f in fields(state) for t in flatten_state(getattr(state, f.name))]
     return []
 
 
-def refilled(state: Any, tensors: Iterator[Tensor]) -> Any:
+def refill(state: Any, tensors: Iterator[Tensor]) -> Any:
     """A state of the same make with these tensors in it."""
     if isinstance(state, Tensor):
         tensor = next(tensors, None)
@@ -29,11 +29,11 @@ def refilled(state: Any, tensors: Iterator[Tensor]) -> Any:
             raise ValueError("the checkpoint carries the state of another model")
         return tensor
     if isinstance(state, tuple) and hasattr(state, "_fields"):
-        return type(state)(*(refilled(part, tensors) for part in state))
+        return type(state)(*(refill(part, tensors) for part in state))
     if isinstance(state, tuple | list):
-        return type(state)(refilled(part, tensors) for part in state)
+        return type(state)(refill(part, tensors) for part in state)
     if is_dataclass(state) and not isinstance(state, type):
-        held = {f.name: refilled(getattr(state, f.name), tensors) for f in fields(state)}
+        held = {f.name: refill(getattr(state, f.name), tensors) for f in fields(state)}
         return replace(state, **held)
     return state
 

@@ -7,7 +7,7 @@ import torch
 
 from regard.data.feeds import Columns, Sentences
 from regard.models import AttentiveConfig, AttentiveLM, RecurrentConfig, RecurrentLM
-from regard.training.reach import looks_back, share_of_last
+from regard.tasks.reach import share_of_last
 
 
 def even_model(window: int, include_current: bool = False) -> AttentiveLM:
@@ -83,5 +83,6 @@ def farthest(weights: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_model_without_attention_does_not_look_back():
-    assert looks_back(even_model(5))
-    assert not looks_back(RecurrentLM(RecurrentConfig(vocabulary_size=11, hidden_size=8)))
+    feed = Columns(torch.arange(9) % 11, 1, 8)
+    model = RecurrentLM(RecurrentConfig(vocabulary_size=11, hidden_size=8))
+    assert share_of_last(model, feed) is None

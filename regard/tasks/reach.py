@@ -13,27 +13,25 @@ from torch import Tensor
 
 from regard.attention import Attended, watch
 from regard.attention.watching import attentions
-from regard.data.batches import Words
+from regard.data.batches import Batch, Words
 from regard.data.feeds import Feed
-from regard.training.evaluation import carries_state
+from regard.tasks.scoring import carries_state
 
-BATCHES = 20  # are enough for three digits
-
-
-def looks_back(model: Any) -> bool:
-    """Whether there is attention in the model at all."""
-    return bool(attentions(model))
+MAX_BATCHES = 20  # are enough for three digits
 
 
 @torch.no_grad()
-def share_of_last(model: Any, feed: Feed, words: int = 5) -> float:
+def share_of_last(model: Any, feed: Feed[Batch], words: int = 5) -> float | None:
     """The share of all weight that falls on the last `words` words a position may see.
 
-    Over the first batches of a feed, all words that have more than these to look at.
+    Over the first batches of a feed, all words that have more than these to look at. None for a
+    model without attention.
     """
+    if not attentions(model):
+        return None
     near, whole, state = 0.0, 0, None
     carried = carries_state(model, feed)
-    for index in range(min(BATCHES, feed.batches(0))):
+    for index in range(min(MAX_BATCHES, feed.batches(0))):
         batch = feed.batch(0, index)
         assert isinstance(batch, Words)
         with watch(model) as seen:

@@ -1,0 +1,100 @@
+"""A deep averaging network: forget the order of words, and think about their mean.
+
+z₀ = 1/|X| Σ_{w∈X} v_w,  z_i = f(W_i z_{i−1} + b_i),  p(class) = softmax(W z_n + b)
+
+The layers make small differences of the mean large. Word dropout leaves some words out of the mean
+altogether, so that no single one decides. Without layers it is the neural bag of words, a linear
+model of word vectors.
+
+Iyyer, Manjunatha, Boyd-Graber & Daumé III (2015), "Deep unordered composition rivals syntactic
+methods for text classification", sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from regard.data.batches import LabelledTexts
+from regard.layers import Dropout, Embedding
+from regard.models.checks import at_least, one_of, shares
+
+ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DANConfig:
+    """Iyyer et al. (2015), section 4. The defaults are their DAN-RAND.
+
+    bag-of-vectors: layers 0, the paper's NBOW
+    """
+
+    vocabulary_size: int
+    classes: int
+    embedding_size: int = 300
+    hidden_size: int = 300
+    layers: int = 3
+    word_dropout: float = 0.3
+    dropout: float = 0.0  # of the hidden layers; not in the paper
+    activation: str = "relu"
+    init_range: float | None = None  # the words' vectors start within ±; None: normal
+    train_vectors: bool = True  # False keeps given vectors as they are
+
+    def __post_init__(self) -> None:
+        at_least(1, self, "vocabulary_size", "classes", "embedding_size", "hidden_size")
+        at_least(0, self, "layers")
+        shares(self, "word_dropout", "dropout")
+        one_of(tuple(ACTIVATIONS), self, "activation")
+        if self.init_range is not None and self.init_range <= 0:
+            raise ValueError(f"init_range ({self.init_range}) must be above 0")
+
+
+class DAN(nn.Module):
+    """The mean of a text's words, layer upon layer, and a class at the end."""
+
+    def __init__(self, config: DANConfig):
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config.vocabulary_size, config.embedding_size)
+        if config.init_range is not None:
+            nn.init.uniform_(self.embedding.weight, -config.init_range, config.init_range)
+        self.embedding.weight.requires_grad_(config.train_vectors)
+        self.word_dropout = WordDropout(config.word_dropout)
+        sizes = [config.embedding_size] + [config.hidden_size] * config.layers
+        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(sizes))
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(sizes[-1], config.classes)
+
+    def forward(self, batch: LabelledTexts) -> Tensor:
+        words = self.word_dropout(batch.mask)  # (batch, position), True for words that are heard
+        vectors = mean_of_words(self.embedding(batch.ids), words)  # (batch, embedding)
+        for layer in self.layers:
+            vectors = self.dropout(ACTIVATIONS[self.config.activation](layer(vectors)))
+        return self.output(vectors)  # (batch, class)
+
+
+class WordDropout(nn.Module):
+    """Leave each word out with probability `rate`, in training
+
+    Iyyer et al. (2015), section 3: r_w ~ Bernoulli(1 − rate), and the mean is over words with
+    r_w = 1.
+    """
+
+    def __init__(self, rate: float):
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, mask: Tensor) -> Tensor:
+        """(batch, position), True where a word is real → True where it is real and stays."""
+        if not self.training or self.rate == 0.0:
+            return mask
+        return mask & (torch.rand(mask.shape, device=mask.device) >= self.rate)
+
+
+def mean_of_words(vectors: Tensor, mask: Tensor) -> Tensor:
+    """(batch, position, size) → (batch, size), over the words of the mask; 0 without any."""
+    weights = mask / mask.sum(dim=1, keepdim=True).clamp(min=1)  # (batch, position)
+    return (weights.unsqueeze(1).to(vectors.dtype) @ vectors).squeeze(1)

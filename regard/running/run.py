@@ -1,0 +1,213 @@
+"""A trained model with what its numbers stand for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import Recipe
+from regard.data.batches import Words
+from regard.data.feeds import Bucketed
+from regard.decoding import DecodingConfig
+from regard.looking import Looks
+from regard.naming import suggest
+from regard.tasks import Answer, Resources, Task, Verb
+from regard.tasks.scoring import seconds_since
+from regard.text import Tokenizer
+
+TOKENS = 4096
+"""Tokens answered at once, when many texts are asked: more gain nothing on a small machine."""
+SPLITS = ("train", "valid", "test")
+
+
+class Run:
+    """A run folder in use: `regard.load("runs/shakespeare-char")`."""
+
+    def __init__(
+        self, folder: Path, recipe: Recipe, task: Task[Any], resources: Resources, model: Any
+    ):
+        self.folder, self.recipe, self.task = folder, recipe, task
+        self.resources, self.model = resources, model
+
+    def __repr__(self) -> str:
+        return f"Run({self.folder}, {self.recipe.model['name']})"
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Its words; a run that reads no text has none."""
+        return self.resources.words
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes it tells apart, if it does."""
+        return self.resources.labels
+
+    # To use it
+
+    def generate(self, prompts: Sequence[str] | str = "", **settings: Any) -> list[Answer]:
+        """Continue each prompt; settings are those of the [decoding] section."""
+        return list(self.answers("generate", _as_list(prompts), **settings))
+
+    def translate(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
+        """Translate each text; settings are those of the [decoding] section."""
+        return list(self.answers("translate", _as_list(texts), **settings))
+
+    def classify(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
+        """The label of each text and its probability; `n_best` gives the likeliest few."""
+        return list(self.answers("classify", _as_list(texts), **settings))
+
+    def answers(
+        self,
+        verb: str,
+        texts: Sequence[str],
+        *,
+        numbers: Sequence[int] | None = None,
+        **settings: Any,
+    ) -> Iterator[Answer]:
+        """Answer texts in their order, each as soon as it and those before it are ready.
+
+        Texts of like length go together, about 4,096 tokens at once. What is sampled follows from
+        the number of a text (0, 1, … if not given) and not from the texts beside it.
+        """
+        asked = self.verb(verb, **settings)
+        encoded = [asked.encode(text) for text in texts]
+        plan = Bucketed([len(each) + 1 for each in encoded], TOKENS, None).plan(0) if texts else ()
+
+        def answer(places: Sequence[int]) -> list[Answer]:
+            own = [place if numbers is None else numbers[place] for place in places]
+            found = asked.answer([encoded[place] for place in places], own)
+            return [Answer(texts[i], tuple(each)) for i, each in zip(places, found, strict=True)]
+
+        return in_order(plan, answer)
+
+    def stream(self, prompt: str = "", verb: str = "generate", **settings: Any) -> Iterator[str]:
+        """The answer to one text, piece by piece as it comes."""
+        asked: Any = self.verb(verb, **settings)
+        if not hasattr(asked, "stream"):
+            raise ValueError(f"{verb} cannot be streamed: its answer comes as a whole")
+        return asked.stream(asked.encode(prompt))
+
+    def verb(self, name: str, **settings: Any) -> Verb:
+        """What the run does under this name, with its settings in hand."""
+        verbs = self.task.verbs()
+        if name not in verbs:
+            kind, able = self.recipe.task["kind"], ", ".join(verbs) or "nothing of the kind"
+            raise ValueError(f"{name}: {self.folder} is a run of {kind}, which does {able}")
+        asked: Verb = verbs[name](self.task, self.model, self.resources, **settings)
+        return asked
+
+    # To judge it
+
+    def evaluate(
+        self,
+        split: str = "valid",
+        *,
+        files: Sequence[str | Path] | str | Path | None = None,
+        examples: Iterable[Any] | None = None,
+    ) -> dict[str, Any]:
+        """The metrics of the task on a split of the recipe's data, on files, or on examples.
+
+        Examples are what the task reads from a file: lines, (source, target) or (text, label).
+        Every target counts once. The signature says how the first number was made.
+        """
+        started = time.monotonic()
+        corpus, name = self._corpus(split, files, examples)
+        feed = self.task.scoring_feed(corpus, self.resources)
+        if isinstance(self.model, nn.Module):
+            objective = self.task.objective(self.model)
+            values = self.task.evaluate(objective, feed, self.resources, self.task.metrics)
+            values |= self.task.observe(self.model, feed)
+        else:
+            values = self.task.evaluate_fitted(self.model, feed)
+        values["seconds"] = seconds_since(started)
+        return {**values, "signature": self._signature(values, name)}
+
+    def _corpus(
+        self,
+        split: str,
+        files: Sequence[str | Path] | str | Path | None,
+        examples: Iterable[Any] | None,
+    ) -> tuple[Any, str]:
+        """What to score on, and what a signature calls it."""
+        if examples is not None:
+            return self.task.examples(examples), "examples"
+        if files:
+            named = [files] if isinstance(files, str | Path) else files
+            return self.task.read_files([str(file) for file in named]), "--data"
+        if split not in SPLITS:
+            raise ValueError(f"split ({split!r}) is not known; {suggest(split, SPLITS)}")
+        corpus = self.task.read(split)
+        if corpus is None:
+            raise ValueError(f"there is no data.{split} to evaluate on; --data names files")
+        return corpus, split
+
+    def _signature(self, values: dict[str, Any], data: str) -> str:
+        """A number with its story: `perplexity 141.2 | recipe:ptb-kn5 | data:valid | seed:1`."""
+        name = next((name for name in self.task.metrics if name in values), next(iter(values)))
+        parts = [f"{name} {values[name]:.4g}", f"recipe:{self.recipe.name}", f"data:{data}"]
+        parts += [f"{key}:{value}" for key, value in self.task.story(name).items()]
+        return " | ".join([*parts, f"seed:{self.recipe.seed}"])
+
+    def perplexity(self, text: str) -> float:
+        """exp of the mean loss of the words of one text."""
+        values = self.evaluate(examples=[text])
+        if "perplexity" not in values:
+            raise ValueError(
+                f"perplexity: {self.folder} has none; its metrics are {', '.join(values)}"
+            )
+        return float(values["perplexity"])
+
+    @torch.no_grad()
+    def logits(self, ids: Tensor) -> Tensor:
+        """(batch, position) ids → (batch, position, vocabulary)."""
+        self._expect_module("logits")
+        return self.model(Words.of_ids(ids))
+
+    # To look inside
+
+    @torch.no_grad()
+    def look(self, text: str, target: str | None = None) -> Looks:
+        """Where the model looks while it reads the text, or while it says the target."""
+        self._expect_module("look")
+        return self._looks(self.task.look(self.model, self.resources, text, target))
+
+    @torch.no_grad()
+    def look_at(self, answer: Answer) -> Looks:
+        """Where the model looks while it says an answer it has given."""
+        self._expect_module("look")
+        return self._looks(self.task.look_at(self.model, self.resources, answer))
+
+    def _looks(self, looks: list[Any]) -> Looks:
+        if not looks:
+            raise ValueError(f"{self.recipe.model['name']} has no attention to look at")
+        return Looks(looks)
+
+    def decoding(self, **settings: Any) -> DecodingConfig:
+        """The recipe's own, with these settings in place of its."""
+        return self.recipe.decoding.with_settings(**settings)
+
+    def _expect_module(self, what: str) -> None:
+        if not isinstance(self.model, nn.Module):
+            raise ValueError(f"{what} needs a neural model; {self.folder} counts n-grams")
+
+
+def _as_list(texts: Sequence[str] | str) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def in_order(
+    plan: Iterable[Sequence[int]], answer: Callable[[Sequence[int]], list[Answer]]
+) -> Iterator[Answer]:
+    """Answers in the order of their places, though the plan has them in another."""
+    waiting: dict[int, Answer] = {}
+    place = 0
+    for places in plan:
+        waiting.update(zip(places, answer(places), strict=True))
+        while place in waiting:
+            yield waiting.pop(place)
+            place += 1

@@ -1,0 +1,215 @@
+"""One label for each text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from regard.attention import Label, Look, watch
+from regard.data import corpora
+from regard.data.batches import LabelledTexts
+from regard.data.config import Files
+from regard.data.feeds import Feed, Labelled, pad_rows
+from regard.data.files import find_file, find_one
+from regard.data.splits import hold_out
+from regard.data.vectors import read_vectors
+from regard.metrics import f1
+from regard.naming import suggest
+from regard.tasks.answers import Candidate
+from regard.tasks.labels import token_labels
+from regard.tasks.objective import Objective, Outcome, Sum
+from regard.tasks.resources import Resources
+from regard.tasks.scoring import score
+from regard.tasks.stepping import random_ids
+from regard.tasks.task import Check, Task
+from regard.text import Tokenizer
+
+Example = tuple[str, str]  # text, label
+LabelledCorpus = Sequence[Example]
+
+
+class Classification(Task[LabelledCorpus]):
+    """p(label | text)
+
+    The classes are the labels of the training data, kept in the run folder as `labels.json`.
+    """
+
+    roles = ("pad", "unknown")
+    size_names = ("vocabulary_size", "classes")
+    metrics = ("accuracy", "f1", "loss")
+    select = "accuracy"
+
+    def read(self, split: str) -> LabelledCorpus | None:
+        data = self.recipe.data
+        if data.train is None:
+            raise ValueError("data.train is missing: which texts and labels are to be learned?")
+        if split != "test" and data.valid is None and data.valid_share:
+            return hold_out(self._read(data.train), data.valid_share)[split == "valid"]
+        files: Files = getattr(data, split)
+        return None if files is None else self._read(files)
+
+    def read_files(self, files: Sequence[str]) -> LabelledCorpus:
+        return self._read(list(files))
+
+    def _read(self, files: Files) -> LabelledCorpus:
+        data = self.recipe.data
+        path = find_one(files, data, "classification")
+        return list(corpora.labelled(path, data.format, data.columns))
+
+    def examples(self, examples: Iterable[Any]) -> LabelledCorpus:
+        """(text, label) pairs of strings."""
+        return [(text, str(label)) for text, label in examples]
+
+    def prepare(self, train: LabelledCorpus, tokenizer: Tokenizer | None) -> Resources:
+        texts = (text for text, _ in train)
+        words = tokenizer or Tokenizer.train(texts, self.recipe.text, self.roles)
+        return Resources(words, sort_labels({label for _, label in train}))
+
+    def sizes(self, resources: Resources) -> dict[str, int]:
+        return {"vocabulary_size": resources.words.size, "classes": len(resources.labels)}
+
+    def initialise(self, model: nn.Module, resources: Resources) -> None:
+        """Word vectors from data.vectors, for the words they know."""
+        data = self.recipe.data
+        if data.vectors is None:
+            return
+        table = getattr(getattr(model, "embedding", None), "weight", None)
+        if table is None:
+            raise ValueError(f"data.vectors: {self.recipe.model['name']} has no table of vectors")
+        words = resources.words
+        read_vectors(find_file(data.vectors, data), words.tokens_of(range(words.size)), table)
+
+    def training_feed(self, corpus: LabelledCorpus, resources: Resources) -> Feed[LabelledTexts]:
+        return self._feed(corpus, resources, self.recipe.seed)
+
+    def scoring_feed(self, corpus: LabelledCorpus, resources: Resources) -> Feed[LabelledTexts]:
+        return self._feed(corpus, resources, None)
+
+    def _feed(self, corpus: LabelledCorpus, resources: Resources, seed: int | None) -> Labelled:
+        words, numbers = resources.words, {name: i for i, name in enumerate(resources.labels)}
+        for place, (_, label) in enumerate(corpus):
+            if label not in numbers:
+                hint = suggest(label, resources.labels)
+                raise ValueError(f"example {place + 1}: label ({label!r}) is not known; {hint}")
+        ids = [encoded.ids for encoded in words.encode_all(text for text, _ in corpus)]
+        labels = [numbers[label] for _, label in corpus]
+        tokens = self.recipe.training.tokens
+        return Labelled(ids, labels, tokens, seed, words.id_of_role("pad"))
+
+    def objective(self, model: nn.Module) -> ClassLikelihood:
+        return ClassLikelihood(model, self.recipe.training.label_smoothing)
+
+    def evaluate(
+        self,
+        objective: Objective[Any],
+        feed: Feed[Any],
+        resources: Resources,
+        names: Sequence[str],
+        wrapped: Any = None,
+    ) -> dict[str, Any]:
+        values, predictions = score(objective, feed, wrapped)
+        truth = [feed.batch(0, index).labels for index in range(feed.batches(0))]
+        macro = f1(torch.cat(predictions), torch.cat(truth))
+        return {"accuracy": values["accuracy"], "f1": macro.value, **values}
+
+    def verbs(self) -> dict[str, Any]:
+        return {"classify": Classify}
+
+    def look(
+        self, model: nn.Module, resources: Resources, text: str, target: str | None = None
+    ) -> list[Look]:
+        """What the class was read from; rows are the words, or the class where words are pooled."""
+        if target is not None:
+            raise ValueError(f"target ({target!r}): a classifier reads one text")
+        encoded = resources.words.encode(text)
+        if not encoded.ids:
+            raise ValueError(f"text ({text!r}) has no tokens to look at")
+        with watch(model) as seen:
+            logits = model(collate([encoded.ids], resources))
+        words = token_labels(encoded)
+        answer = [Label(resources.labels[int(logits[0].argmax())])]
+        sides = {(1, len(words)): (answer, "pool"), (len(words), len(words)): (words, "self")}
+        looks = []
+        for path, calls in seen.items():
+            for read in calls:
+                queries, kind = sides.get(read.comparison.sizes, (None, ""))
+                if queries is not None:
+                    look = Look.of(
+                        read, queries=queries, keys=words, path=path, kind=kind, key_text=text
+                    )
+                    looks.append(look)
+        return looks
+
+    def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
+        size = resources.words.size
+        texts = [random_ids(size, (1, n), seed + n)[0].tolist() for n in (3, 7, 12)]
+        alone = torch.cat([model(collate([text], resources)) for text in texts])
+        yield Check("a batch of 3 = 3 batches of 1", model(collate(texts, resources)), alone)
+
+
+class ClassLikelihood(Objective[LabelledTexts]):
+    """loss = −Σ log p(label | text), and the share of labels that are the likeliest"""
+
+    def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
+        super().__init__(model)
+        self.label_smoothing = label_smoothing
+
+    def counts(self, batch: LabelledTexts) -> dict[str, int]:
+        return {"loss": int(batch.loss_mask.sum())}
+
+    def forward(self, batch: LabelledTexts, state: Any = None) -> Outcome:
+        logits = self.model(batch)  # (batch, class)
+        counted = batch.loss_mask
+        smoothing = self.label_smoothing if self.training else 0.0
+        loss = F.cross_entropy(
+            logits[counted], batch.labels[counted], label_smoothing=smoothing, reduction="sum"
+        )
+        predictions = logits.argmax(dim=-1)  # (batch,)
+        right = ((predictions == batch.labels) & counted).sum()
+        accuracy = Sum(right, int(counted.sum()))
+        return Outcome({"loss": loss}, {"accuracy": accuracy}, predictions=predictions)
+
+
+class Classify:
+    """The label of a text; `n_best` gives the likeliest few."""
+
+    def __init__(self, task: Classification, model: Any, resources: Resources, n_best: Any = None):
+        if n_best is not None and (type(n_best) is not int or n_best < 1):
+            raise ValueError(f"n_best ({n_best!r}) must be a whole number, 1 or more")
+        self.model, self.resources = model, resources
+        self.n_best = min(n_best or 1, len(resources.labels))
+
+    def encode(self, text: str) -> list[int]:
+        return self.resources.words.encode(text).ids
+
+    @torch.no_grad()
+    def answer(self, encoded: list[list[int]], numbers: list[int]) -> list[list[Candidate]]:
+        """The likeliest labels of each with their probabilities; a text without words has none."""
+        labels, found = self.resources.labels, [[Candidate("", 0.0)] for _ in encoded]
+        places = [place for place, ids in enumerate(encoded) if ids]
+        if places:
+            batch = collate([encoded[i] for i in places], self.resources)
+            odds, order = self.model(batch).softmax(dim=-1).topk(self.n_best, dim=-1)
+            for place, row, classes in zip(places, odds.tolist(), order.tolist(), strict=True):
+                each = zip(classes, row, strict=True)
+                found[place] = [Candidate(labels[number], share) for number, share in each]
+        return found
+
+
+def collate(texts: Sequence[Sequence[int]], resources: Resources) -> LabelledTexts:
+    """Texts as a batch whose labels nobody knows."""
+    ids, mask = pad_rows(texts, resources.words.id_of_role("pad"))
+    unknown = torch.zeros(len(ids), dtype=torch.long)
+    return LabelledTexts(ids, mask, unknown, loss_mask=torch.zeros_like(unknown, dtype=torch.bool))
+
+
+def sort_labels(labels: set[str]) -> tuple[str, ...]:
+    """Labels in the order of their numbers: 2 before 10, and words by their letters."""
+    try:
+        return tuple(sorted(labels, key=int))
+    except ValueError:
+        return tuple(sorted(labels))

@@ -1,0 +1,309 @@
+"""Say in one language what was said in another: pairs from files, or from a generator that knows
+the right answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.tensor import DTensor
+from torch.nn import functional as F
+
+from regard.attention import Label, Look, watch
+from regard.config import Recipe
+from regard.data import corpora
+from regard.data.batches import Batch, Pairs
+from regard.data.config import Files
+from regard.data.feeds import Feed, Translations
+from regard.data.files import find_file
+from regard.data.numbers import LANGUAGES, join_name, number_examples, split_name
+from regard.data.splits import hold_out
+from regard.decoding import Hypothesis, decode
+from regard.metrics import Score, bleu, chrf, exact_match
+from regard.tasks.answers import Answer, Candidate
+from regard.tasks.labels import token_labels
+from regard.tasks.objective import Objective, Outcome
+from regard.tasks.resources import Resources
+from regard.tasks.stepping import random_ids, step_through
+from regard.tasks.task import Check, Task
+from regard.text import Tokenizer
+
+GENERATORS = "numbers-"
+TextPair = tuple[str, str]
+TextPairs = Sequence[TextPair]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationConfig:
+    """The [task] section: how translations are compared with references."""
+
+    bleu_tokenize: str = "13a"  # sacrebleu's name; "none" for text that is tokenized already
+
+
+class Translation(Task[TextPairs]):
+    """p(y₁ … y_T | x) = Π p(y_t | x, y₁ … y_{t−1})
+
+    One tokenizer serves both sides, so that languages can share an encoder.
+    """
+
+    config = TranslationConfig
+    roles = ("pad", "unknown", "start", "end")
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        generator = recipe.data.generator
+        self.language = None if generator is None else language_of(generator)
+        decoded = ("exact_match", "bleu", "chrf") if generator else ("bleu", "chrf", "exact_match")
+        self.metrics = (*decoded, "loss")
+
+    # From data to batches
+
+    def read(self, split: str) -> TextPairs | None:
+        data = self.recipe.data
+        if self.language is not None:
+            counts = {"train": data.examples, "valid": data.valid_examples}
+            examples = number_examples(self.language, self.recipe.seed, split)
+            made = examples.take(counts.get(split, data.test_examples))
+            return [(" ".join(e.source), " ".join(e.target)) for e in made] or None
+        if data.train is None:
+            raise ValueError("data.train is missing: two files, or a data.generator")
+        if split != "test" and data.valid is None and data.valid_share:
+            return hold_out(self._read_pairs(data.train), data.valid_share)[split == "valid"]
+        files: Files = getattr(data, split)
+        return None if files is None else self._read_pairs(files)
+
+    def read_files(self, files: Sequence[str]) -> TextPairs:
+        return self._read_pairs(list(files))
+
+    def _read_pairs(self, files: str | list[str]) -> TextPairs:
+        data = self.recipe.data
+        paths = [find_file(name, data) for name in ([files] if isinstance(files, str) else files)]
+        columns = None if data.columns is None else (data.columns[0], data.columns[1])
+        return list(corpora.pairs(paths[0] if len(paths) == 1 else paths, data.format, columns))
+
+    def examples(self, examples: Iterable[Any]) -> TextPairs:
+        """(source, target) pairs of strings."""
+        return list(examples)
+
+    def prepare(self, train: TextPairs, tokenizer: Tokenizer | None) -> Resources:
+        sides = (side for pair in train for side in pair)
+        return Resources(tokenizer or Tokenizer.train(sides, self.recipe.text, self.roles))
+
+    def training_feed(self, corpus: TextPairs, resources: Resources) -> Feed[Pairs]:
+        return self._feed(corpus, resources.words, self.recipe.seed)
+
+    def scoring_feed(self, corpus: TextPairs, resources: Resources) -> Feed[Pairs]:
+        return self._feed(corpus, resources.words, None)
+
+    def _feed(self, pairs: TextPairs, words: Tokenizer, seed: int | None) -> Referenced:
+        if not pairs:
+            raise ValueError("there are no pairs to translate")
+        sources, targets = (words.encode_all(side) for side in zip(*pairs, strict=True))
+        ids = [(s.ids, t.ids) for s, t in zip(sources, targets, strict=True)]
+        for place, (source, _) in enumerate(ids):
+            if not source:
+                raise ValueError(f"pair {place + 1} has an empty source: nothing to translate")
+        references = [self.join(target) for _, target in pairs]
+        start, end, pad = (words.id_of_role(role) for role in ("start", "end", "pad"))
+        return Referenced(ids, start, end, pad, self.recipe.training.tokens, seed, references)
+
+    # From batches to numbers
+
+    def objective(self, model: nn.Module) -> NextTargetWord:
+        return NextTargetWord(model, self.recipe.training.label_smoothing)
+
+    def evaluate(
+        self,
+        objective: Objective[Any],
+        feed: Feed[Batch],
+        resources: Resources,
+        names: Sequence[str],
+        wrapped: Any = None,
+    ) -> dict[str, Any]:
+        values = super().evaluate(objective, feed, resources, names, wrapped)
+        if set(names) <= {"loss"}:
+            return values
+        assert isinstance(feed, Referenced)
+        scores = self._compare(objective.model, feed, resources)
+        return {**{each.name: each.value for each in scores}, **values}
+
+    def story(self, name: str) -> dict[str, str]:
+        decoding = self.recipe.decoding
+        width = f"-{decoding.beam}" if decoding.method == "beam" else ""
+        made = {"decode": f"{decoding.method}{width}"} if name != "loss" else {}
+        return {**made, **({"tok": self.settings.bleu_tokenize} if name == "bleu" else {})}
+
+    def _compare(self, model: nn.Module, feed: Referenced, resources: Resources) -> list[Score]:
+        """Translate every source, and compare with its reference."""
+        if any(isinstance(p, DTensor) for p in model.parameters()):
+            raise ValueError(
+                "evaluation.select: translations need the weights in one place, which "
+                "training.sharding 'fsdp' spreads; select by 'loss' there"
+            )
+        was = model.training
+        translate = Translate(self, model.eval(), resources)
+        said: dict[int, str] = {}
+        for rows in feed.buckets.plan(0):
+            sources = [list(feed.pairs[i][0]) for i in rows]
+            for place, found in zip(rows, translate.answer(sources, list(rows)), strict=True):
+                said[place] = found[0].output
+        model.train(was)
+        hypotheses = [said[place] for place in range(len(said))]
+        tokenize = self.settings.bleu_tokenize
+        return [
+            bleu(hypotheses, feed.references, tokenize=tokenize),
+            chrf(hypotheses, feed.references),
+            exact_match(hypotheses, feed.references),
+        ]
+
+    # A run in use
+
+    def verbs(self) -> dict[str, Any]:
+        return {"translate": Translate}
+
+    def look(
+        self, model: nn.Module, resources: Resources, text: str, target: str | None = None
+    ) -> list[Look]:
+        """The alignment of each word that is said; without a target, the model's own answer."""
+        text, words = self.segment(text), resources.words
+        if target is None:
+            ((best, *_),) = Translate(self, model, resources).answer([words.encode(text).ids], [0])
+            target = best.text
+        source, said = words.encode(text), words.encode(target)
+        with watch(model) as seen:
+            model(collate([(source.ids, said.ids)], words))
+        queries = [*token_labels(said), Label("</s>")]
+        keys = token_labels(source)
+        return [
+            Look.of_weights(
+                torch.cat([call.weights[0] for call in calls], dim=-2),  # (query, key)
+                queries=queries,
+                keys=keys,
+                path=path,
+                kind="cross",
+                query_text=target,
+                key_text=text,
+            )
+            for path, calls in seen.items()
+        ]
+
+    def look_at(self, model: nn.Module, resources: Resources, answer: Answer) -> list[Look]:
+        return self.look(model, resources, answer.input, answer.text)
+
+    def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
+        words, sizes = resources.words, [(5, 7), (3, 4), (8, 6)]
+        pairs = [
+            (
+                random_ids(words.size, (1, source), seed + source)[0].tolist(),
+                random_ids(words.size, (1, target), seed + 100 + target)[0].tolist(),
+            )
+            for source, target in sizes
+        ]
+        batch = collate(pairs, words)
+        whole, real = model(batch), batch.target_mask
+        steps = step_through(model, model.start(batch), batch.target_input)
+        yield Check("one word at a time = all at once", steps[real], whole[real])
+        alone = torch.cat([model(collate([pair], words))[0] for pair in pairs])
+        yield Check("a batch of 3 = 3 batches of 1", whole[real], alone)
+
+    # What users write, and what the model reads
+
+    def segment(self, text: str) -> str:
+        """What a user writes, as the model reads it: twenty-one → twenty one."""
+        return text if self.language is None else " ".join(split_name(text.strip().lower(), "en"))
+
+    def join(self, text: str) -> str:
+        """What the model says, as a user writes it: ein und zwanzig → einundzwanzig."""
+        return text if self.language is None else join_name(text.split(), self.language)
+
+
+class Referenced(Translations):
+    """Pairs that know their targets as they were written."""
+
+    def __init__(
+        self,
+        pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+        start: int,
+        end: int,
+        pad: int,
+        tokens: int,
+        seed: int | None,
+        references: list[str],
+    ):
+        super().__init__(pairs, start, end, pad, tokens, seed)
+        self.references = references
+
+
+class NextTargetWord(Objective[Pairs]):
+    """loss = −Σ log p(target word | source, target words before it)"""
+
+    def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
+        super().__init__(model)
+        self.label_smoothing = label_smoothing
+
+    def forward(self, batch: Pairs, state: Any = None) -> Outcome:
+        logits = self.model(batch)[batch.loss_mask]  # (target words, vocabulary)
+        wanted = batch.target_output[batch.loss_mask]
+        smoothing = self.label_smoothing if self.training else 0.0
+        loss = F.cross_entropy(logits, wanted, label_smoothing=smoothing, reduction="sum")
+        return Outcome({"loss": loss})
+
+
+class Translate:
+    """Translate a text; settings are those of the [decoding] section."""
+
+    def __init__(self, task: Translation, model: Any, resources: Resources, **settings: Any):
+        self.task, self.model, self.words = task, model, resources.words
+        self.decoding = task.recipe.decoding.with_settings(**settings)
+
+    def encode(self, text: str) -> list[int]:
+        return self.words.encode(self.task.segment(text)).ids
+
+    @torch.no_grad()
+    def answer(self, encoded: list[list[int]], numbers: list[int]) -> list[list[Candidate]]:
+        """The translations of each; a source without words has an empty one."""
+        nothing = Candidate("", 0.0)
+        places = [place for place, ids in enumerate(encoded) if ids]
+        found = [[nothing] for _ in encoded]
+        if places:
+            batch = collate([(encoded[i], []) for i in places], self.words)
+            decoded = self._decode(batch, [numbers[i] for i in places])
+            for place, hypotheses in zip(places, decoded, strict=True):
+                found[place] = [self._candidate(each) for each in hypotheses]
+        return found
+
+    def _decode(self, batch: Pairs, numbers: list[int]) -> list[list[Hypothesis]]:
+        words = self.words
+        first = torch.full((len(batch),), words.id_of_role("start"))
+        never = [words.id_of_role("pad"), words.id_of_role("start")]
+        return decode(
+            self.model,
+            batch,
+            first,
+            self.decoding,
+            end=words.end,
+            never=[i for i in never if i != words.end],
+            numbers=numbers,
+        )
+
+    def _candidate(self, hypothesis: Hypothesis) -> Candidate:
+        text = self.words.decode(hypothesis.ids)
+        return Candidate(self.task.join(text), hypothesis.score, text)
+
+
+def collate(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], words: Tokenizer) -> Pairs:
+    """Pairs of ids as one batch."""
+    start, end, pad = (words.id_of_role(role) for role in ("start", "end", "pad"))
+    return Translations(pairs, start, end, pad, tokens=1).collate(pairs)
+
+
+def language_of(generator: str) -> str:
+    """numbers-de → de"""
+    language = generator.removeprefix(GENERATORS)
+    if not generator.startswith(GENERATORS) or language not in LANGUAGES or language == "en":
+        known = ", ".join(f"{GENERATORS}{name}" for name in LANGUAGES if name != "en")
+        raise ValueError(f"data.generator ({generator!r}) must be one of {known}")
+    return language

@@ -1,0 +1,88 @@
+"""Where a run starts when it does not start from nothing: another run's weights and words.
+
+[text]
+from = "runs/pretrained"     its tokenizer; or a tokenizer.json
+
+[model]
+from = "runs/pretrained"     its weights, and without `name` its settings, too
+fresh = ["output"]           but for these parts, which start anew
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from regard.checkpoints.reading import Folder, parse_toml
+from regard.checkpoints.weights import check_same
+from regard.config import Recipe
+from regard.tasks import Resources
+from regard.text import Tokenizer
+
+LARGEST_RECIPE = 1 << 16  # tomllib takes seconds for a key of many dots, and minutes for a megabyte
+OWN = ("from", "fresh")
+
+
+def inherit(content: dict[str, Any]) -> None:
+    """Make the paths of model.from and text.from absolute, and fill in a [model] without a name."""
+    for section in ("text", "model"):
+        table = content.get(section)
+        if isinstance(table, dict) and isinstance(table.get("from"), str):
+            table["from"] = str(Path(table["from"]).absolute())
+    model = content.get("model")
+    if isinstance(model, dict) and "from" in model and "name" not in model:
+        place = Path(model["from"]) / "recipe.toml"
+        other = parse_toml(open_run(Path(model["from"])).read("recipe.toml", LARGEST_RECIPE), place)
+        settings = {k: v for k, v in other.get("model", {}).items() if k not in OWN}
+        content["model"] = {**settings, **model}
+
+
+def open_run(place: Path) -> Folder:
+    """The files of a finished run."""
+    if not (place / "manifest.json").is_file():
+        raise ValueError(f"from ({str(place)!r}) must be the folder of a finished run")
+    return Folder(place)
+
+
+def find_tokenizer(recipe: Recipe) -> Tokenizer | None:
+    """The tokenizer of text.from, if it is given."""
+    if recipe.text.from_run is None:
+        return None
+    place = Path(recipe.text.from_run)
+    if place.is_file():
+        return Tokenizer.load(place)
+    tokenizer = Resources.load(open_run(place)).tokenizer
+    if tokenizer is None:
+        raise ValueError(f"text.from ({str(place)!r}) is a run without a tokenizer")
+    return tokenizer
+
+
+def load_start(model: nn.Module, recipe: Recipe) -> None:
+    """Put the weights of model.from into a new model, but for the parts that start anew.
+
+    Weights of the other run that this model has no place for are left behind; those it lacks must
+    be named in model.fresh.
+    """
+    if "from" not in recipe.model:
+        return
+    place = Path(recipe.model["from"])
+    fresh = tuple(recipe.model.get("fresh", ()))
+    wanted = {k: v for k, v in model.state_dict().items() if not starts_with_any(k, fresh)}
+    held = open_run(place).tensors("model.safetensors")
+    found = {name: held[name] for name in wanted if name in held}
+    for part in fresh:
+        if not any(starts_with_any(name, (part,)) for name in model.state_dict()):
+            raise ValueError(f"model.fresh ({part!r}) is no part of {recipe.model['name']}")
+    check_same(found, wanted, f"model.from ({place}); model.fresh names parts that start anew")
+    model.load_state_dict(_all_of(model, found))
+
+
+def starts_with_any(name: str, parts: tuple[str, ...]) -> bool:
+    """Whether a weight belongs to one of these parts: output.weight belongs to output."""
+    return any(name == part or name.startswith(f"{part}.") for part in parts)
+
+
+def _all_of(model: nn.Module, found: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {**model.state_dict(), **found}
