@@ -1,4 +1,4 @@
-"""The heart against an independent plain-torch formula: values, gradients, weights on demand."""
+"""Attention against an independent plain-torch formula: values, gradients, weights on demand."""
 
 import math
 
@@ -134,8 +134,8 @@ def test_every_score_mask_and_heads_agree_with_the_formula(
     name, kind, leading, blocks, monkeypatch
 ):
     if blocks == "in blocks":
-        monkeypatch.setattr(fused, "WRITTEN", 20)
-        monkeypatch.setattr(attention, "BLOCK", 20)
+        monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 20)
+        monkeypatch.setattr(attention, "SCORES_PER_BLOCK", 20)
     build, formula = SCORES[name]
     mask, visible = MASKS[kind]
     score = build().double()
@@ -172,8 +172,8 @@ def test_fused_single_precision_agrees_over_hundreds_of_tokens(name):
 @pytest.mark.parametrize("name", SCORES)
 def test_the_whole_attention_has_the_gradient_of_finite_differences(name, blocks, monkeypatch):
     if blocks == "in blocks":
-        monkeypatch.setattr(fused, "WRITTEN", 1)
-        monkeypatch.setattr(attention, "BLOCK", 1)
+        monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 1)
+        monkeypatch.setattr(attention, "SCORES_PER_BLOCK", 1)
     model = Attention(SCORES[name][0](), Softmax(temperature=0.8)).double()
     inputs = [torch.randn(2, n, SIZE, dtype=torch.float64, requires_grad=True) for n in (3, 4, 4)]
     mask = StrictlyCausal() & Padding(torch.tensor([4, 2]))

@@ -61,8 +61,8 @@ def cases(draw):
 @pytest.fixture(params=["whole", "in blocks"])
 def _blocks(request, monkeypatch):
     if request.param == "in blocks":
-        monkeypatch.setattr(fused, "WRITTEN", 10)
-        monkeypatch.setattr(attention, "BLOCK", 10)
+        monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 10)
+        monkeypatch.setattr(attention, "SCORES_PER_BLOCK", 10)
 
 
 def widened(mask, axes):

@@ -26,7 +26,7 @@ def gradients(scores, upstream, *inputs):
 @pytest.mark.parametrize("tile", [1, 5, 17, 60, 150, 400, 1 << 19])
 @pytest.mark.parametrize("spread", [1.0, 1000.0], ids=["factored", "summed first"])
 def test_tiles_of_any_size_give_the_written_out_scores_and_gradients(tile, spread, monkeypatch):
-    monkeypatch.setattr(additive, "TILE", tile)
+    monkeypatch.setattr(additive, "TILE_NUMEL", tile)
     queries, keys, direction = leaf(3, 7, 5, spread=spread), leaf(3, 11, 5, spread=spread), leaf(5)
     scores = additive_scores(queries, keys, direction)
     expected = written_out(queries, keys, direction)
@@ -40,7 +40,7 @@ def test_tiles_of_any_size_give_the_written_out_scores_and_gradients(tile, sprea
 
 @pytest.mark.parametrize("tile", [13, 1 << 19])
 def test_the_gradient_is_that_of_finite_differences(tile, monkeypatch):
-    monkeypatch.setattr(additive, "TILE", tile)
+    monkeypatch.setattr(additive, "TILE_NUMEL", tile)
     assert gradcheck(additive_scores, (leaf(2, 3, 5), leaf(2, 7, 5), leaf(5)))
 
 

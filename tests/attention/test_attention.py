@@ -290,8 +290,8 @@ def identity():
 @pytest.mark.parametrize("few", [1 << 14, 0], ids=["few tokens", "kernel"])
 @pytest.mark.parametrize("causal", [False, True], ids=["no mask", "causal"])
 def test_scores_beyond_the_largest_half_are_read_as_they_are(score, few, causal, monkeypatch):
-    monkeypatch.setattr("regard.attention.attention.FEW", few)
-    monkeypatch.setattr("regard.attention.attention.FEW_CAUSAL", few)
+    monkeypatch.setattr("regard.attention.attention.MAX_PLAIN_SCORES", few)
+    monkeypatch.setattr("regard.attention.attention.MAX_PLAIN_CAUSAL_SCORES", few)
     size = 200.0 if score is ScaledDot else 64.0
     keys = torch.full((2, 3, 64), size, dtype=torch.float16)
     keys[:, 1] *= -1  # scores of ±262,144, beyond 65,504: every query sees only keys like itself
@@ -474,7 +474,7 @@ def test_given_weights_may_change_and_the_look_stays():
 def test_few_tokens_taken_explicitly_read_what_the_kernel_reads(monkeypatch):
     queries, keys, values = (torch.randn(2, 3, n, 7) for n in (5, 11, 11))
     kernel = Attention(ScaledDot())(queries, keys, values).context
-    monkeypatch.setattr("regard.attention.attention.FEW", 5 * 11)
+    monkeypatch.setattr("regard.attention.attention.MAX_PLAIN_SCORES", 5 * 11)
     explicit = Attention(ScaledDot())(queries, keys, values).context
     assert_close(explicit, kernel)
 
@@ -484,7 +484,7 @@ def test_few_tokens_under_a_causal_mask_read_what_the_kernel_reads(leading, monk
     tensors = [torch.randn(*leading, 9, 7, requires_grad=True) for _ in range(3)]
     read = []
     for few in (9 * 9, 0):
-        monkeypatch.setattr("regard.attention.attention.FEW_CAUSAL", few)
+        monkeypatch.setattr("regard.attention.attention.MAX_PLAIN_CAUSAL_SCORES", few)
         context = Attention(ScaledDot())(*tensors, mask=Causal()).context
         read.append((context, *torch.autograd.grad(context.square().sum(), tensors)))
     for explicit, kernel in zip(*read, strict=True):

@@ -16,7 +16,7 @@ from regard.attention import (
     Sparsemax,
     Window,
     cache,
-    stitched,
+    stitch,
     watch,
 )
 
@@ -34,7 +34,7 @@ POSITIONS = {
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
-    monkeypatch.setattr(cache, "BLOCK", 3)
+    monkeypatch.setattr(cache, "GROWTH", 3)
 
 
 def built(**words):
@@ -126,7 +126,7 @@ def test_what_was_seen_stays_true_while_the_cache_grows(groups):
     *steps, whole = seen["attention"]
     assert [step.weights.shape[-1] for step in steps] == [3, 4, 5, 7, 11]
     for row in range(BATCH):
-        assert_close(stitched(steps, row), whole.weights[row].float())
+        assert_close(stitch(steps, row), whole.weights[row].float())
 
 
 def test_picked_rows_go_on_as_if_they_had_always_stood_there():

@@ -77,7 +77,7 @@ def agree(pair):
 def test_every_mask_gives_the_plain_context_and_gradients(
     name, leading, written, rows, keys, monkeypatch
 ):
-    monkeypatch.setattr(fused, "WRITTEN", written)
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", written)
     lead = LEADING[leading]
     agree(
         both(
@@ -95,7 +95,7 @@ def test_every_mask_gives_the_plain_context_and_gradients(
 def test_every_mask_beside_a_bias_gives_the_plain_context_and_gradients(
     name, make, written, monkeypatch
 ):
-    monkeypatch.setattr(fused, "WRITTEN", written)
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", written)
     bias = make(3).double()(5, 7)
     mask = MASKS[name](5, 7)
     agree(both(leaf(2, 3, 5, 11), leaf(2, 3, 7, 11), leaf(2, 3, 7, 11), mask, bias))
@@ -114,22 +114,22 @@ def test_values_need_not_be_as_wide_as_keys(leading, size, value):
 def test_more_queries_than_keys_and_empty_axes_read_what_the_formula_reads(
     name, written, rows, keys, monkeypatch
 ):
-    monkeypatch.setattr(fused, "WRITTEN", written)
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", written)
     for lead in LEADING.values():
         mask = MASKS[name](rows, keys)
         agree(both(leaf(*lead, rows, 5), leaf(*lead, keys, 5), leaf(*lead, keys, 3), mask))
 
 
 def test_a_block_of_rows_reads_only_the_keys_in_its_span(monkeypatch):
-    monkeypatch.setattr(fused, "WRITTEN", 1)
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 1)
     seen = []
-    kernel = fused._kernel
+    kernel = fused._sdpa
 
     def noting(queries, keys, *rest, **words):
         seen.append(keys.shape[-2])
         return kernel(queries, keys, *rest, **words)
 
-    monkeypatch.setattr(fused, "_kernel", noting)
+    monkeypatch.setattr(fused, "_sdpa", noting)
     with torch.no_grad():
         both_masks = Window(2) & Padding(torch.tensor([11]))
         fused_context(
@@ -173,7 +173,7 @@ BATCH_MASKS = {
 def test_what_is_written_out_keeps_to_the_limit_whatever_batch_and_heads(
     written, name, make, grad, monkeypatch
 ):
-    monkeypatch.setattr(fused, "WRITTEN", written)
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", written)
     position, mask = make and make(3), BATCH_MASKS[name]()
     tensors = [torch.randn(5, 3, 61, 2, requires_grad=grad) for _ in range(3)]
     with Largest() as largest, torch.set_grad_enabled(grad):
@@ -201,10 +201,10 @@ def test_a_bias_alone_is_added_by_the_fused_kernel():
 
 
 def test_long_texts_without_a_batch_are_read_in_long_blocks(monkeypatch):
-    monkeypatch.setattr(fused, "WRITTEN", 31 * 31)
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 31 * 31)
     blocks = []
-    rows = fused._rows
-    monkeypatch.setattr(fused, "_rows", lambda *given: blocks.append(given[:2]) or rows(*given))
+    read = fused._rows_context
+    monkeypatch.setattr(fused, "_rows_context", lambda *x: blocks.append(x[:2]) or read(*x))
     tensors = [torch.randn(31, 5) for _ in range(3)]
     with torch.no_grad():
         fused_context(InnerProduct(*tensors[:2]), tensors[2], Window(3), 1.0)
@@ -213,7 +213,7 @@ def test_long_texts_without_a_batch_are_read_in_long_blocks(monkeypatch):
 
 @pytest.mark.parametrize("written", [1 << 22, 1], ids=["whole", "row by row"])
 def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(written, monkeypatch):
-    monkeypatch.setattr(fused, "WRITTEN", written)
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", written)
     with torch.no_grad():
         queries, keys, values = leaf(2, 5, 3), leaf(2, 5, 3), leaf(2, 5, 3)
         context = fused_context(InnerProduct(queries, keys), values, Window(1), 1.0)
