@@ -19,8 +19,6 @@ def take(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """take(path): from now on long inputs are those of a few numbers, so that blocks are met."""
 
     def choose(path: str) -> None:
-        if path == "by rows":
-            monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 1)
         if path == "blocked":
             monkeypatch.setattr(explicit, "SCORES_PER_BLOCK", 1)
             monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 1)

@@ -169,7 +169,7 @@ def test_the_rest_of_the_model_goes_on_from_the_edit():
         edited = model(x)
     first = x + heads_by_hand(model.layers[0], x, hidden=(0, 2))
     assert_close(edited, first + heads_by_hand(model.layers[1], first))
-    assert not torch.allclose(edited, model(x))
+    assert not torch.allclose(edited, model(x), atol=1e-3)
 
 
 def test_an_edited_row_moves_only_what_reads_from_it():
@@ -178,8 +178,15 @@ def test_an_edited_row_moves_only_what_reads_from_it():
     with edit(model, {"layers.0": zero(rows=4)}):
         edited = model(x, Causal())
     assert_close(edited[:, :4], plain[:, :4], atol=1e-5, rtol=1e-5)
-    assert not torch.allclose(edited[:, 4], plain[:, 4])
-    assert not torch.allclose(edited[:, 6], plain[:, 6])
+    assert not torch.allclose(edited[:, 4], plain[:, 4], atol=1e-3)
+    assert not torch.allclose(edited[:, 6], plain[:, 6], atol=1e-3)
+
+
+def test_an_edit_knows_what_may_be_seen():
+    attention, x = Attention(Dot()), torch.randn(1, 3, 5)
+    with edit(attention, {"attention": "uniform"}):
+        weights = attention(x, x, x, Causal()).weights
+    assert_close(weights[0], torch.tensor([[1, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]]))
 
 
 def test_gradients_flow_round_the_edit():
