@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import partial
 from itertools import cycle, product
 
 import pytest
@@ -34,6 +35,7 @@ from regard.attention import (
     StrictlyCausal,
     Window,
 )
+from regard.attention import attention as attention_module
 
 SCORES = {
     "dot": lambda: Dot(),
@@ -302,8 +304,8 @@ def identity():
     ids=["few tokens", "few tokens, causal", "kernel", "kernel, causal"],
 )
 def test_scores_beyond_the_largest_half_are_read_as_they_are(score, few, causal, monkeypatch):
-    monkeypatch.setattr("regard.attention.attention.MAX_PLAIN_SCORES", few)
-    monkeypatch.setattr("regard.attention.attention.MAX_PLAIN_CAUSAL_SCORES", few)
+    monkeypatch.setattr(attention_module, "MAX_PLAIN_SCORES", few)
+    monkeypatch.setattr(attention_module, "MAX_PLAIN_CAUSAL_SCORES", few)
     size = 200.0 if score is ScaledDot else 64.0
     keys = torch.full((2, 3, 64), size, dtype=torch.float16)
     keys[:, 1] *= -1  # scores of ±262,144, beyond 65,504: every query sees only keys like itself
@@ -455,8 +457,9 @@ def test_rows_and_heads_beyond_the_last_are_refused():
         Attention(Dot())(*inputs(2)).weights_of(heads=0)
     with pytest.raises(ValueError, match=r"rows \(2\) must lie within the batch, which has 2 rows"):
         read.pick(2)
-    with pytest.raises(ValueError, match=r"rows \(\[1, -1\]\) must lie within the batch"):
-        read.pick(torch.tensor([1, -1]))
+    for rows in ([1, -1], [0, 2]):
+        with pytest.raises(ValueError, match=r"rows \(\[.*\]\) must lie within the batch"):
+            read.pick(torch.tensor(rows))
 
 
 def test_a_bias_needs_an_inner_product():
@@ -485,9 +488,23 @@ def test_given_weights_may_change_and_the_look_stays():
 def test_few_tokens_taken_explicitly_read_what_the_kernel_reads(monkeypatch):
     queries, keys, values = (torch.randn(2, 3, n, 7) for n in (5, 11, 11))
     kernel = Attention(ScaledDot())(queries, keys, values).context
-    monkeypatch.setattr("regard.attention.attention.MAX_PLAIN_SCORES", 5 * 11)
+    monkeypatch.setattr(attention_module, "MAX_PLAIN_SCORES", 5 * 11)
     explicit = Attention(ScaledDot())(queries, keys, values).context
     assert_close(explicit, kernel)
+
+
+@pytest.mark.parametrize("mask", [None, Causal()], ids=str)
+def test_many_tokens_are_left_to_the_kernel(mask, monkeypatch):
+    taken = []
+    for name in ("plain_context", "fused_context"):
+        take = getattr(attention_module, name)
+        note = partial(lambda name, take, *x: taken.append(name) or take(*x), name, take)
+        monkeypatch.setattr(attention_module, name, note)
+    monkeypatch.setattr(attention_module, "MAX_PLAIN_SCORES", 7 * 7)
+    monkeypatch.setattr(attention_module, "MAX_PLAIN_CAUSAL_SCORES", 7 * 7)
+    for length in (7, 8):
+        Attention(Dot())(*(torch.randn(2, length, 5) for _ in range(3)), mask)
+    assert taken == ["plain_context", "fused_context"]
 
 
 @pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
@@ -495,7 +512,7 @@ def test_few_tokens_under_a_causal_mask_read_what_the_kernel_reads(leading, monk
     tensors = [torch.randn(*leading, 9, 7, requires_grad=True) for _ in range(3)]
     read = []
     for few in (9 * 9, 0):
-        monkeypatch.setattr("regard.attention.attention.MAX_PLAIN_CAUSAL_SCORES", few)
+        monkeypatch.setattr(attention_module, "MAX_PLAIN_CAUSAL_SCORES", few)
         context = Attention(ScaledDot())(*tensors, mask=Causal()).context
         read.append((context, *torch.autograd.grad(context.square().sum(), tensors)))
     for explicit, kernel in zip(*read, strict=True):
