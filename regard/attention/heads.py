@@ -101,8 +101,6 @@ class MultiHead(nn.Module):
         bias = None
         if isinstance(self.position, PositionBias):
             bias = self.position(q.shape[-2], k.shape[-2], q.device)
-        if isinstance(mask, Tensor) and mask.dim() == 3:
-            mask = mask.unsqueeze(1)  # the same for every head
         attended = self.attention(q, k, v, mask, carried, bias)
         return self.output(attended.context.transpose(-3, -2).flatten(-2))
 

@@ -340,6 +340,14 @@ def test_autocast_does_not_overflow_what_the_kernel_would_not():
             assert torch.equal(read.weights, torch.eye(2).unsqueeze(0))
 
 
+@pytest.mark.parametrize("bias", [None, ALiBi(3).double()(3, 7)], ids=["no bias", "bias"])
+def test_autocast_leaves_double_precision_alone(bias):
+    tensors = inputs(2, 3, dtype=torch.float64)
+    alone = Attention(Dot())(*tensors, bias=bias).context
+    with torch.autocast("cpu", torch.bfloat16):
+        assert_close(Attention(Dot())(*tensors, bias=bias).context, alone)
+
+
 @pytest.mark.parametrize("dtype, near", [(torch.float16, 0.01), (torch.bfloat16, 0.08)])
 def test_few_tokens_have_scores_of_single_precision(dtype, near):
     """A score of 30 has a rounding error of 0.06 in bfloat16, and its weight one of 6 %."""

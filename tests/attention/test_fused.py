@@ -198,6 +198,17 @@ def test_what_is_written_out_keeps_to_the_limit_whatever_batch_and_heads(
     assert_close(context, expected)
 
 
+def test_no_written_mask_is_kept_for_the_backward_pass(monkeypatch):
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 61 * 7)
+    tensors = [torch.randn(1, 1, 61, 2, requires_grad=True) for _ in range(3)]
+    sizes = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda x: sizes.append(x.numel()) or x, lambda x: x
+    ):
+        fused_context(InnerProduct(*tensors[:2]), tensors[2], Window(61, 61), 1.0)
+    assert sum(sizes) < 61 * 61
+
+
 def test_a_bias_alone_is_added_by_the_fused_kernel():
     class Kernels(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, inputs=(), words=None):

@@ -14,6 +14,7 @@ from regard.attention import (
     Cosine,
     General,
     KeyValueCache,
+    LocalMonotonic,
     Location,
     MultiHead,
     Padding,
@@ -195,6 +196,15 @@ def test_heads_come_for_free_with_every_score_and_weighing(name):
     joined = read.context.transpose(1, 2).reshape(BATCH, LENGTH, SIZE)
     assert read.weights.shape == (BATCH, HEADS, LENGTH, LENGTH)
     assert_close(output, joined @ model.output.weight.T + model.output.bias)
+
+
+def test_heads_hand_on_what_is_carried():
+    model, x = MultiHead(SIZE, HEADS, weigh=LocalMonotonic(reach=1)), torch.randn(2, 7, SIZE)
+    with watch(model) as seen:
+        model(x[:, :1], x, carried=3)
+    (read,) = seen["attention"]
+    assert read.carried == 4
+    assert read.weights[0, 0, 0].nonzero().flatten().tolist() == [2, 3, 4]
 
 
 @pytest.mark.parametrize("position", [None, Rotary(4), ALiBi(3), RelativeBias(3)], ids=str)

@@ -35,6 +35,12 @@ def test_weights_at_hand_become_a_look():
     assert look.mask is None
 
 
+def test_a_mask_at_hand_is_that_of_every_head():
+    mask = torch.rand(2, 5) > 0.5
+    look = Look.of_weights(torch.rand(3, 2, 5), queries="ab", keys=WORDS, mask=mask)
+    assert torch.equal(look.mask, mask.unsqueeze(0))
+
+
 def test_labels_keep_the_piece_of_text_they_stand_for():
     label = Label("green", 16, 21)
     look = Look.of_weights(

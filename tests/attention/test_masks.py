@@ -217,6 +217,11 @@ def test_lengths_must_be_as_many_as_the_batch_has_rows(mask):
         (Causal() & mask(torch.tensor([1, 2, 3]))).check((2,), 5, 5)
 
 
+@pytest.mark.parametrize("mask", [Padding, Prefix])
+def test_one_length_is_that_of_every_row(mask):
+    mask(torch.tensor([2])).check((5, 3), 7, 7)
+
+
 @pytest.mark.parametrize(
     "leading, shape",
     [
