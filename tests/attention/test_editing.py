@@ -209,6 +209,17 @@ def test_changes_are_made_one_after_the_other():
         assert (weights[:, :, :2] == 1).all()
 
 
+def test_an_edit_that_ends_first_takes_away_only_its_own_change():
+    attention, x = Attention(Dot()), torch.randn(1, 3, 5)
+    first, second = (edit(attention, {"attention": zero(rows=row)}) for row in range(2))
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert (attention(x, x, x).weights == 0).all(dim=-1).tolist() == [[False, True, False]]
+    second.__exit__(None, None, None)
+    assert not attention.changes
+
+
 def test_names_are_enough_for_the_plain_edits():
     model, x = Model(), torch.randn(2, 7, 15)
     with edit(model, {"layers.0:1": "zero", "layers.1": "uniform"}), watch(model) as seen:
