@@ -1,4 +1,4 @@
-"""The heart: a query scores keys, the scores become weights, the weights mix values.
+"""Attention: a query scores keys, the scores become weights, the weights mix values.
 
 from regard.attention import Attention, ScaledDot, Softmax, watch
 
@@ -13,7 +13,7 @@ from regard.attention.attention import Attended, Attention
 from regard.attention.cache import KeyValueCache
 from regard.attention.editing import edit, freeze, set_to, swap, uniform, zero
 from regard.attention.heads import MultiHead
-from regard.attention.looks import Label, Look, stitched
+from regard.attention.looks import Label, Look, stitch
 from regard.attention.masks import (
     Causal,
     Dense,
@@ -44,9 +44,9 @@ from regard.attention.scores import (
 )
 from regard.attention.watching import attentions, watch
 from regard.attention.weighings import (
-    Drawn,
     Given,
     Hard,
+    HardSample,
     LocalMonotonic,
     LocalPredictive,
     Proportional,
@@ -65,10 +65,10 @@ __all__ = [
     "Cosine",
     "Dense",
     "Dot",
-    "Drawn",
     "General",
     "Given",
     "Hard",
+    "HardSample",
     "KeyValueCache",
     "Label",
     "LearnedPositions",
@@ -100,7 +100,7 @@ __all__ = [
     "freeze",
     "set_to",
     "sinusoids",
-    "stitched",
+    "stitch",
     "swap",
     "uniform",
     "watch",

@@ -1,6 +1,6 @@
 """v · tanh(q + k) for all pairs, without ever holding (query, key, hidden).
 
-Two thoughts make it quick. The pairs are worked through in tiles that fit the cache, and the
+Two things make it fast. The pairs are worked through in tiles that fit the cache, and the
 backward pass makes each tile anew. And since
 
     tanh(a + b) = 1 − 2 r,   r = 1 / (1 + e²ᵃ e²ᵇ),
@@ -18,7 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-TILE = 1 << 19
+from regard.attention.precision import without_autocast
+
+TILE_NUMEL = 1 << 19
 """Numbers in a tile: two megabytes of float32, which stay in the cache."""
 
 Tile = tuple[slice, slice, slice]
@@ -32,9 +34,10 @@ def additive_scores(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
     """
     dtype = torch.promote_types(queries.dtype, keys.dtype)
     # Half precision is too coarse for exponentials; the products are small, so nothing is lost.
-    exact = torch.promote_types(dtype, torch.float32)
-    q, k, v = _flat(queries).to(exact), _flat(keys).to(exact), direction.to(exact)
-    with _as_it_is(queries.device):
+    compute_dtype = torch.promote_types(dtype, torch.float32)
+    q, k = (_flatten_leading(x).to(compute_dtype) for x in (queries, keys))
+    v = direction.to(compute_dtype)
+    with without_autocast(queries.device):  # tiles are written into tensors of one precision
         scores = _AdditiveScores.apply(q, k, v)  # type: ignore[no-untyped-call]
     return scores.view(*queries.shape[:-1], keys.shape[-2]).to(dtype)
 
@@ -53,29 +56,29 @@ class _AdditiveScores(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, grad_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         queries, keys, direction = ctx.saved_tensors
-        with _as_it_is(queries.device):
-            return _gradients(queries, keys, direction, upstream)
+        with without_autocast(queries.device):
+            return _gradients(queries, keys, direction, grad_scores)
 
 
 def _gradients(
-    queries: Tensor, keys: Tensor, direction: Tensor, upstream: Tensor
+    queries: Tensor, keys: Tensor, direction: Tensor, grad_scores: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    to_queries, to_keys = torch.zeros_like(queries), torch.zeros_like(keys)
+    grad_queries, grad_keys = torch.zeros_like(queries), torch.zeros_like(keys)
     ratio = _Ratio(queries, keys)
-    seen = torch.zeros_like(direction)  # Σ upstream · r, what v's gradient lacks
+    grad_dot_r = torch.zeros_like(direction)  # Σ grad_scores · r, what v's gradient lacks
     for batch, row, column in _tiles(queries, keys):
         r = ratio(batch, row, column)  # (batch, query, key, hidden)
-        arriving = upstream[batch, row, column].unsqueeze(-1)  # (batch, query, key, 1)
-        weighted = arriving.mT @ r  # (batch, query, 1, hidden)
-        seen += weighted.sum(dim=(0, 1, 2))
-        slope = r.addcmul_(r, r, value=-1).mul_(arriving)  # upstream · r (1 − r)
-        to_queries[batch, row] += slope.sum(dim=2)
-        to_keys[batch, column] += slope.sum(dim=1)
-    steepness = 4 * direction
-    to_direction = upstream.sum() - 2 * seen
-    return to_queries.mul_(steepness), to_keys.mul_(steepness), to_direction
+        grad = grad_scores[batch, row, column].unsqueeze(-1)  # (batch, query, key, 1)
+        weighted = grad.mT @ r  # (batch, query, 1, hidden)
+        grad_dot_r += weighted.sum(dim=(0, 1, 2))
+        slope = r.addcmul_(r, r, value=-1).mul_(grad)  # grad_scores · r (1 − r)
+        grad_queries[batch, row] += slope.sum(dim=2)
+        grad_keys[batch, column] += slope.sum(dim=1)
+    factor = 4 * direction
+    grad_direction = grad_scores.sum() - 2 * grad_dot_r
+    return grad_queries.mul_(factor), grad_keys.mul_(factor), grad_direction
 
 
 class _Ratio:
@@ -86,7 +89,7 @@ class _Ratio:
         # Within these bounds neither factor overflows or vanishes, and the product may do either:
         # r is then 0 or 1, as it should be. Outside, the sum is taken before the exponential.
         largest = 0.45 * math.log(torch.finfo(queries.dtype).max)
-        self.factored = _within(queries, largest) and _within(keys, largest)
+        self.factored = _all_below(queries, largest) and _all_below(keys, largest)
         if self.factored:
             self.queries, self.keys = (2 * queries).exp_(), (2 * keys).exp_()
         self.one = queries.new_ones(())
@@ -97,35 +100,30 @@ class _Ratio:
         a = self.queries[batch, row].unsqueeze(2)  # (batch, query, 1, hidden)
         b = self.keys[batch, column].unsqueeze(1)  # (batch, 1, key, hidden)
         shape = (a.shape[0], a.shape[1], b.shape[2], a.shape[3])
-        numbers = math.prod(shape)
-        if self.scratch.numel() < numbers:
-            self.scratch = a.new_empty(numbers)
-        tile = self.scratch[:numbers].view(shape)  # (batch, query, key, hidden)
+        numel = math.prod(shape)
+        if self.scratch.numel() < numel:
+            self.scratch = a.new_empty(numel)
+        tile = self.scratch[:numel].view(shape)  # (batch, query, key, hidden)
         if self.factored:
             return torch.addcmul(self.one, a, b, out=tile).reciprocal_()
         return torch.add(a, b, out=tile).mul_(-2).sigmoid_()
 
 
-def _as_it_is(device: torch.device) -> torch.autocast:
-    """Autocast off: the tiles are written into tensors of one precision."""
-    return torch.autocast(device.type, enabled=False)
-
-
-def _within(tensor: Tensor, largest: float) -> bool:
+def _all_below(tensor: Tensor, largest: float) -> bool:
     return tensor.numel() == 0 or bool(tensor.abs().amax() < largest)
 
 
-def _flat(tensor: Tensor) -> Tensor:
+def _flatten_leading(tensor: Tensor) -> Tensor:
     return tensor.reshape(tensor.shape[:-2].numel(), *tensor.shape[-2:])
 
 
 def _tiles(queries: Tensor, keys: Tensor) -> Iterator[Tile]:
-    """Cut batch × query × key into tiles of about TILE numbers, keys first."""
+    """Cut batch × query × key into tiles of about TILE_NUMEL numbers, keys first."""
     batch, rows, hidden_size = queries.shape
     columns = keys.shape[1]
-    column_step = max(1, min(columns, TILE // max(hidden_size, 1)))
-    row_step = max(1, min(rows, TILE // max(column_step * hidden_size, 1)))
-    batch_step = max(1, TILE // max(row_step * column_step * hidden_size, 1))
+    column_step = max(1, min(columns, TILE_NUMEL // max(hidden_size, 1)))
+    row_step = max(1, min(rows, TILE_NUMEL // max(column_step * hidden_size, 1)))
+    batch_step = max(1, TILE_NUMEL // max(row_step * column_step * hidden_size, 1))
     for b in range(0, batch, batch_step):
         for i in range(0, rows, row_step):
             for j in range(0, columns, column_step):

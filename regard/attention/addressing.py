@@ -1,4 +1,4 @@
-"""Addressing a memory by content and by place: the weighing of the Neural Turing Machine."""
+"""Content and location addressing: the weighing of the Neural Turing Machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regard.attention.weighings import Weighing, masked_softmax
 
 
 class Controls(NamedTuple):
-    """What the controller says about one step of addressing, next to the key it looks for."""
+    """The controller's outputs for one step of addressing, next to the key it looks for."""
 
     previous: Tensor  # (batch, …, query, key), the weights of the step before
     strength: Tensor  # (batch, …, query, 1), β ≥ 0: how sharply content counts
@@ -87,19 +87,19 @@ def circular_shift(weights: Tensor, shift: Tensor) -> Tensor:
     if weights.shape[-1] == 0:
         return weights
     reach = shift.shape[-1] // 2
-    moved = [weights.roll(step, dims=-1) for step in range(-reach, reach + 1)]
-    return (torch.stack(moved, dim=-1) * shift.unsqueeze(-2)).sum(dim=-1)
+    rolled = [weights.roll(step, dims=-1) for step in range(-reach, reach + 1)]
+    return (torch.stack(rolled, dim=-1) * shift.unsqueeze(-2)).sum(dim=-1)
 
 
 def sharpen(weights: Tensor, exponent: Tensor) -> Tensor:
-    """w^γ / Σ w^γ, and nothing where there was nothing."""
+    """w^γ / Σ w^γ; all zeros stay all zeros."""
     if weights.shape[-1] == 0:
         return weights
-    nothing = weights == 0
+    is_zero = weights == 0
     # Measured from the largest, a high power leaves at least that one standing. The ones put in
     # for zeros are taken out again: a power of zero has no gradient in its exponent.
     largest = weights.detach().amax(dim=-1, keepdim=True)
-    measured = (weights / largest.masked_fill(largest == 0, 1.0)).masked_fill(nothing, 1.0)
-    powered = measured.pow(exponent).masked_fill(nothing, 0.0)
+    relative = (weights / largest.masked_fill(largest == 0, 1.0)).masked_fill(is_zero, 1.0)
+    powered = relative.pow(exponent).masked_fill(is_zero, 0.0)
     total = powered.sum(dim=-1, keepdim=True)
     return powered / total.masked_fill(total == 0, 1.0)

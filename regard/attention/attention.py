@@ -1,4 +1,4 @@
-"""The heart: a query scores keys, the scores become weights, the weights mix values."""
+"""The attention core: a query scores keys, the scores become weights, the weights mix values."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from regard.attention.positions import Bias
 from regard.attention.scores import Prepared, Score
 from regard.attention.weighings import Softmax, Weighing
 
-BLOCK = 1 << 20
-"""How many scores the explicit way makes at once where it can work row by row: 4 MB of float32."""
+SCORES_PER_BLOCK = 1 << 20
+"""How many scores the explicit path makes at once where it can work row by row: 4 MB of float32."""
 
 # Up to 128 tokens two plain products beat the fused kernel: with AVX-512 always, with AVX2 under a
 # causal mask; without one the two are level there, and the kernel is the steadier of them.
 # A property of the machine, not a race at run time: the same run must give the same bits.
-FEW_CAUSAL = 128 * 128
-FEW = FEW_CAUSAL if torch.backends.cpu.get_cpu_capability() == "AVX512" else 0
-"""Scores up to which an attention without a mask is computed explicitly on a CPU."""
+MAX_PLAIN_CAUSAL_SCORES = 128 * 128
+_AVX512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
+MAX_PLAIN_SCORES = MAX_PLAIN_CAUSAL_SCORES if _AVX512 else 0
+"""Up to this many scores, an attention without a mask takes two plain products on a CPU."""
 
 Selection = int | slice | list[int]
 Change = Callable[[Tensor, Tensor | None], Tensor]
@@ -35,14 +36,14 @@ Change = Callable[[Tensor, Tensor | None], Tensor]
 
 @dataclass(frozen=True)
 class Attended:
-    """What was read, and enough to say where, should anybody ask."""
+    """The result of an attention: its context at once, its weights on demand."""
 
     context: Tensor  # (batch, …, query, value)
     comparison: Comparison
     mask: Mask | None
     weigh: Weighing
     carried: Any = None
-    kept: Tensor | None = None  # the weights, where they do not follow from the scores alone
+    stored_weights: Tensor | None = None  # where they do not follow from the scores alone
 
     @property
     def scores(self) -> Tensor:
@@ -51,11 +52,11 @@ class Attended:
 
     @property
     def weights(self) -> Tensor:
-        """(batch, …, query, key), before dropout, computed now, since now somebody asks."""
-        if self.kept is not None:
-            return self.kept
-        queries, _ = self.comparison.sizes
-        return self._weights(self.comparison, torch.arange(queries, device=self.comparison.device))
+        """(batch, …, query, key), before dropout, computed when asked for."""
+        if self.stored_weights is not None:
+            return self.stored_weights
+        rows = torch.arange(self.comparison.sizes[0], device=self.comparison.device)
+        return self._compute_weights(self.comparison, rows)
 
     def weights_of(
         self, *, heads: Selection | None = None, rows: Selection | None = None
@@ -67,17 +68,18 @@ class Attended:
         comparison = self.comparison
         queries, _ = comparison.sizes
         device = comparison.device
-        row = chosen("rows", rows, queries, device)
+        row = select_indices("rows", rows, queries, device)
         head = None
         if heads is not None:
             if comparison.axes < 4:
                 raise ValueError(f"heads ({heads!r}) were asked for, but this attention has one")
-            head = chosen("heads", heads, self.context.shape[-3], device)
-        if self.kept is not None:
-            kept = self.kept if head is None else self.kept.index_select(-3, head)
-            return kept.index_select(-2, row)
+            head = select_indices("heads", heads, self.context.shape[-3], device)
+        if self.stored_weights is not None:
+            weights = self.stored_weights
+            weights = weights if head is None else weights.index_select(-3, head)
+            return weights.index_select(-2, row)
         comparison = comparison if head is None else comparison.heads(head)
-        return self._weights(comparison.rows(row), row, head)
+        return self._compute_weights(comparison.rows(row), row, head)
 
     def pick(self, rows: Rows) -> Attended:
         """What some rows of the batch read, on their own; the batch axis stays.
@@ -85,27 +87,30 @@ class Attended:
         attended.pick(3)  # a batch of one: (1, …, query, value)
         """
         batch = self.context.shape[0] if self.comparison.axes > 2 else 0
-        if self.comparison.axes < 3 or not _all_within(rows, batch):
+        if self.comparison.axes < 3 or not _all_in_batch(rows, batch):
             named = rows.tolist() if isinstance(rows, Tensor) else rows
             raise ValueError(f"rows ({named}) must lie within the batch, which has {batch} rows")
+        stored = self.stored_weights
         return replace(
             self,
             context=pick_rows(self.context, rows),
             comparison=self.comparison.pick(rows),
             mask=self.mask and self.mask.pick(rows),
             carried=pick_carried(self.carried, rows, batch),
-            kept=None if self.kept is None else pick_rows(self.kept, rows),
+            stored_weights=None if stored is None else pick_rows(stored, rows),
         )
 
     def visible(self, rows: Tensor | None = None) -> Tensor | None:
         """Where these queries might have looked, broadcast to the scores; None for anywhere."""
-        return _dense(self.mask, self.comparison, rows)
+        return _to_dense(self.mask, self.comparison, rows)
 
-    def _weights(self, comparison: Comparison, rows: Tensor, heads: Tensor | None = None) -> Tensor:
+    def _compute_weights(
+        self, comparison: Comparison, rows: Tensor, heads: Tensor | None = None
+    ) -> Tensor:
         visible = self.visible(rows)
         if heads is not None and visible is not None and visible.shape[-3] > 1:
             visible = visible.index_select(-3, heads)
-        # Weighings that look at the queries keep their weights, so this one has no use for them.
+        # Weighings that look at the queries store their weights, so this one has no use for them.
         weights, _ = self.weigh(comparison.scores(), visible, self.context, self.carried)
         return weights.to(comparison.dtype)
 
@@ -113,9 +118,9 @@ class Attended:
 class Attention(nn.Module):
     """context = weigh(score(queries, keys)) values
 
-    The lineage disagrees about the score and the weighing, so both are handed in. What everybody
-    uses, an inner product and a softmax, runs on torch's fused kernel; whoever wants to see the
-    weights gets them from what is handed back, for the rows they look at.
+    The papers differ in the score and the weighing, so both are arguments. The common case, an
+    inner product and a softmax, runs on torch's fused kernel, and the weights are computed from the
+    `Attended` when somebody asks, for the rows they look at.
     """
 
     def __init__(self, score: Score, weigh: Weighing | None = None, dropout: float = 0.0):
@@ -126,7 +131,7 @@ class Attention(nn.Module):
         self.weigh = Softmax() if weigh is None else weigh
         self.dropout = dropout
         self.changes: list[Change] = []
-        """The seam between weigh and mix, where `edit` hangs its functions."""
+        """Applied in order between weigh and mix; `edit` appends to it."""
 
     def prepare(self, keys: Tensor) -> Prepared:
         """Transform keys ahead of the first query, for decoders that come back to them."""
@@ -146,40 +151,40 @@ class Attention(nn.Module):
         _check_shapes(queries, prepared.keys, values)
         comparison = self.score.compare(queries, prepared)
         if bias is not None:
-            comparison = _biased(comparison, bias)
+            comparison = _add_bias(comparison, bias)
         if mask is not None:
             mask = as_mask(mask)
             mask.check(tuple(values.shape[:-2]), *comparison.sizes)
         if self.changes or not self.weigh.pure:
-            return self._explicitly(comparison, queries, values, mask, carried)
-        context = self._context(comparison, queries, values, mask)
+            return self._attend_explicitly(comparison, queries, values, mask, carried)
+        context = self._compute_context(comparison, queries, values, mask)
         return Attended(context, comparison, mask, self.weigh, carried)
 
-    def _context(
+    def _compute_context(
         self, comparison: Comparison, queries: Tensor, values: Tensor, mask: Mask | None
     ) -> Tensor:
-        """The context alone, the quickest way there is."""
+        """The context alone, by the fastest path that fits."""
         weigh, dropping = self.weigh, self.training and self.dropout > 0.0
         if isinstance(comparison, InnerProduct) and isinstance(weigh, Softmax) and not dropping:
-            way = plain_context if _few(comparison, mask) else fused_context
-            return way(comparison, values, mask, weigh.sharpness)
+            compute = plain_context if _takes_plain_products(comparison, mask) else fused_context
+            return compute(comparison, values, mask, weigh.sharpness)
         count, keys = comparison.sizes
-        step = max(1, BLOCK // max(keys * values.shape[:-2].numel(), 1))
+        step = max(1, SCORES_PER_BLOCK // max(keys * values.shape[:-2].numel(), 1))
         if step >= count:
-            return self._mix(comparison, queries, values, _dense(mask, comparison, None))
+            return self._mix(comparison, queries, values, _to_dense(mask, comparison, None))
         blocks = []
         for rows in torch.arange(count, device=values.device).split(step):
             part = comparison.rows(rows)
-            blocks.append(self._mix(part, queries, values, _dense(mask, comparison, rows)))
+            blocks.append(self._mix(part, queries, values, _to_dense(mask, comparison, rows)))
         return torch.cat(blocks, dim=-2)
 
     def _mix(
         self, comparison: Comparison, queries: Tensor, values: Tensor, visible: Tensor | None
     ) -> Tensor:
         weights, _ = self.weigh(comparison.scores(), visible, queries, None)
-        return self._dropped(weights.to(comparison.dtype)) @ values
+        return self._apply_dropout(weights.to(comparison.dtype)) @ values
 
-    def _explicitly(
+    def _attend_explicitly(
         self,
         comparison: Comparison,
         queries: Tensor,
@@ -187,38 +192,39 @@ class Attention(nn.Module):
         mask: Mask | None,
         carried: Any,
     ) -> Attended:
-        """Every weight written out: for weighings with a memory, and where somebody interferes."""
-        visible = _dense(mask, comparison, None)
+        """With the whole weight matrix: for weighings that are not pure, and for edits."""
+        visible = _to_dense(mask, comparison, None)
         weights, carried = self.weigh(comparison.scores(), visible, queries, carried)
         weights = weights.to(comparison.dtype)
         for change in self.changes:
             weights = change(weights, visible)
-        context = self._dropped(weights) @ values  # (batch, …, query, value)
-        return Attended(context, comparison, mask, self.weigh, carried, kept=weights)
+        context = self._apply_dropout(weights) @ values  # (batch, …, query, value)
+        return Attended(context, comparison, mask, self.weigh, carried, weights)
 
-    def _dropped(self, weights: Tensor) -> Tensor:
+    def _apply_dropout(self, weights: Tensor) -> Tensor:
         if self.training and self.dropout > 0.0:
             return F.dropout(weights, self.dropout)
         return weights
 
 
-def _all_within(rows: Rows, count: int) -> bool:
+def _all_in_batch(rows: Rows, count: int) -> bool:
     if isinstance(rows, Tensor):
         return bool(((rows >= 0) & (rows < count)).all())
     return isinstance(rows, slice) or 0 <= rows < count
 
 
-def _few(comparison: InnerProduct, mask: Mask | None) -> bool:
-    """Whether the scores are so few that plain products are the quicker way."""
+def _takes_plain_products(comparison: InnerProduct, mask: Mask | None) -> bool:
+    """Whether there are so few scores that two plain products are faster than the kernel."""
     queries, keys = comparison.sizes
     if comparison.device.type != "cpu" or comparison.bias is not None:
         return False
     if mask is None:
-        return queries * keys <= FEW
-    return isinstance(mask, Causal) and 1 < queries == keys and queries * keys <= FEW_CAUSAL
+        return queries * keys <= MAX_PLAIN_SCORES
+    square = isinstance(mask, Causal) and 1 < queries == keys
+    return square and queries * keys <= MAX_PLAIN_CAUSAL_SCORES
 
 
-def _dense(mask: Mask | None, comparison: Comparison, rows: Tensor | None) -> Tensor | None:
+def _to_dense(mask: Mask | None, comparison: Comparison, rows: Tensor | None) -> Tensor | None:
     if mask is None:
         return None
     queries, keys = comparison.sizes
@@ -227,29 +233,31 @@ def _dense(mask: Mask | None, comparison: Comparison, rows: Tensor | None) -> Te
     return fit(mask.visible(rows, queries, keys), comparison.axes)
 
 
-def _biased(comparison: Comparison, bias: Bias) -> InnerProduct:
+def _add_bias(comparison: Comparison, bias: Bias) -> InnerProduct:
     if not isinstance(comparison, InnerProduct):
         raise ValueError(
             f"bias ({type(bias).__name__}) needs a score that is an inner product, "
             f"got {type(comparison).__name__}"
         )
     heads, (queries, keys) = bias.by_distance.shape[0], comparison.sizes
-    there = comparison.queries.shape[-3] if comparison.axes >= 4 else None
-    if there != heads or len(bias.places) != queries or bias.keys != keys:
+    score_heads = comparison.queries.shape[-3] if comparison.axes >= 4 else None
+    if score_heads != heads or len(bias.query_positions) != queries or bias.keys != keys:
         raise ValueError(
-            f"bias is for {heads} heads, {len(bias.places)} queries and {bias.keys} keys, but the "
-            f"scores have {there or 'no'} heads, {queries} queries and {keys} keys"
+            f"bias is for {heads} heads, {len(bias.query_positions)} queries and {bias.keys} keys, "
+            f"but the scores have {score_heads or 'no'} heads, {queries} queries and {keys} keys"
         )
     return InnerProduct(comparison.queries, comparison.keys, comparison.scale, bias)
 
 
-def chosen(name: str, selection: Selection | None, count: int, device: torch.device) -> Tensor:
-    """A selection as the tensor of its indices."""
-    every = torch.arange(count, device=device)
+def select_indices(
+    name: str, selection: Selection | None, count: int, device: torch.device
+) -> Tensor:
+    """The indices that a selection means, as a tensor."""
+    indices = torch.arange(count, device=device)
     if selection is None:
-        return every
+        return indices
     try:
-        return every[selection].reshape(-1)
+        return indices[selection].reshape(-1)
     except (IndexError, TypeError):
         reason = f"must lie within 0 … {count - 1}"
         if not isinstance(selection, int | slice | list):
@@ -263,8 +271,8 @@ def _check_shapes(queries: Tensor, keys: Tensor, values: Tensor) -> None:
             raise ValueError(f"{name} {tuple(tensor.shape)} must be (…, position, size)")
         if not tensor.is_floating_point():
             raise ValueError(f"{name} ({tensor.dtype}) must be floating-point numbers")
-    kinds = {queries.dtype, keys.dtype, values.dtype}
-    if len(kinds) > 1 and not torch.is_autocast_enabled(values.device.type):
+    dtypes = {queries.dtype, keys.dtype, values.dtype}
+    if len(dtypes) > 1 and not torch.is_autocast_enabled(values.device.type):
         raise ValueError(
             f"queries ({queries.dtype}), keys ({keys.dtype}) and values ({values.dtype}) must be "
             "numbers of one precision"

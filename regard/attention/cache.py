@@ -1,4 +1,4 @@
-"""Keys and values of the words said so far, so that saying the next needs only its own."""
+"""Cached keys and values for decoding: the next token computes only its own."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-BLOCK = 64
-"""Positions by which the memory grows; a reallocation each word would copy everything each word."""
+GROWTH = 64
+"""Positions by which the store grows; a reallocation per token would copy everything per token."""
 
 
 @dataclass
 class _Store:
-    """Keys and values with room to spare, which several caches may share the beginning of."""
+    """Preallocated keys and values, whose beginning several caches may share."""
 
-    keys: Tensor  # (batch, head, room, size)
-    values: Tensor  # (batch, head, room, size)
-    filled: int  # positions somebody has written; whoever writes on must begin right behind them
+    keys: Tensor  # (batch, head, capacity, size)
+    values: Tensor  # (batch, head, capacity, size)
+    written: int  # positions somebody has written; whoever writes on must begin right behind them
 
-    def has_room(self, end: int) -> bool:
+    def can_hold(self, end: int) -> bool:
         """Whether positions up to `end` can be written into it."""
-        # What was filled in inference mode may be read but not written outside of it.
-        sealed = self.keys.is_inference() and not torch.is_inference_mode_enabled()
-        return self.keys.shape[-2] >= end and not sealed
+        # What was written in inference mode may be read but not written outside of it.
+        read_only = self.keys.is_inference() and not torch.is_inference_mode_enabled()
+        return self.keys.shape[-2] >= end and not read_only
 
 
 class KeyValueCache:
     """A growing store of projected keys and values, (batch, head, position, size).
 
-    What `append` hands out are views of the positions filled so far. Later words are written behind
-    them and rows are never moved in place, so whoever kept a view keeps the truth.
+    `append` returns views of the positions written so far. Later ones are written behind them and
+    rows are never moved in place, so a view stays as it was.
     """
 
     def __init__(self) -> None:
@@ -43,12 +43,12 @@ class KeyValueCache:
         end = self.length + keys.shape[-2]
         if torch.is_grad_enabled():
             # Writing into a store would spoil what a backward pass has kept of it.
-            self._store = self._joined(keys, values)
+            self._store = self._concatenate(keys, values)
         else:
-            self._store = self._store_with_room(end, keys, values)
+            self._store = self._writable_store(end, keys, values)
             self._store.keys[..., self.length : end, :] = keys
             self._store.values[..., self.length : end, :] = values
-            self._store.filled = end
+            self._store.written = end
         self.length = end
         return self._store.keys[..., :end, :], self._store.values[..., :end, :]
 
@@ -74,7 +74,7 @@ class KeyValueCache:
     def _past(self, store: _Store) -> tuple[Tensor, Tensor]:
         return store.keys[..., : self.length, :], store.values[..., : self.length, :]
 
-    def _joined(self, keys: Tensor, values: Tensor) -> _Store:
+    def _concatenate(self, keys: Tensor, values: Tensor) -> _Store:
         """The past and the new in tensors of their own."""
         if self._store is not None:
             past_keys, past_values = self._past(self._store)
@@ -82,16 +82,16 @@ class KeyValueCache:
             values = torch.cat([past_values, values], dim=-2)
         return _Store(keys, values, keys.shape[-2])
 
-    def _store_with_room(self, end: int, keys: Tensor, values: Tensor) -> _Store:
+    def _writable_store(self, end: int, keys: Tensor, values: Tensor) -> _Store:
         """The store itself if the new positions can be written into it, else a larger copy."""
         store = self._store
-        if store is not None and store.filled == self.length and store.has_room(end):
+        if store is not None and store.written == self.length and store.can_hold(end):
             return store
-        room = -(-end // BLOCK) * BLOCK
+        capacity = -(-end // GROWTH) * GROWTH
         grown = _Store(
-            keys.new_empty(*keys.shape[:2], room, keys.shape[-1]),
-            values.new_empty(*values.shape[:2], room, values.shape[-1]),
-            filled=self.length,
+            keys.new_empty(*keys.shape[:2], capacity, keys.shape[-1]),
+            values.new_empty(*values.shape[:2], capacity, values.shape[-1]),
+            written=self.length,
         )
         if store is not None:
             past_keys, past_values = self._past(store)
@@ -109,13 +109,13 @@ class KeyValueCache:
             return
         past = (self._store.keys, self._store.values)
         for name, old, new in zip(("keys", "values"), past, (keys, values), strict=True):
-            if _kind(old) != _kind(new):
+            if _shape_without_positions(old) != _shape_without_positions(new):
                 raise ValueError(
                     f"{name} {tuple(new.shape)} do not continue a cache of {tuple(old.shape)} "
                     "(batch, head, position, size)"
                 )
 
 
-def _kind(tensor: Tensor) -> tuple[int, ...]:
-    """All but the number of positions."""
+def _shape_without_positions(tensor: Tensor) -> tuple[int, ...]:
+    """(batch, head, size)"""
     return (*tensor.shape[:-2], tensor.shape[-1])

@@ -1,4 +1,4 @@
-"""Queries laid beside keys, ready to be scored, whole or for a few rows.
+"""Queries and keys ready to be scored: for all rows, or a few.
 
 A comparison holds tensors that were computed from the parameters, never the parameters: asked after
 an optimizer step, it still tells what was seen before the step.
@@ -19,7 +19,7 @@ from regard.attention.precision import at_least_single, without_autocast
 
 
 class Comparison(Protocol):
-    """What every score hands on."""
+    """What a score returns: scores that are computed when asked for, whole or in part."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -50,8 +50,8 @@ class Comparison(Protocol):
 
 
 @dataclass(frozen=True)
-class _Laid:
-    """Transformed queries beside transformed keys."""
+class _VectorComparison:
+    """Scores that are a function of transformed queries and keys."""
 
     queries: Tensor  # (batch, …, query, size)
     keys: Tensor  # (batch, …, key, size)
@@ -85,7 +85,7 @@ class _Laid:
 
 
 @dataclass(frozen=True)
-class InnerProduct(_Laid):
+class InnerProduct(_VectorComparison):
     """score = scale · (q · k) + bias"""
 
     scale: float = 1.0
@@ -108,7 +108,7 @@ class InnerProduct(_Laid):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TanhSum(_Laid):
+class TanhSum(_VectorComparison):
     """score = v · tanh(q + k)"""
 
     direction: Tensor  # (size,), v as it was
@@ -119,7 +119,7 @@ class TanhSum(_Laid):
 
 @dataclass(frozen=True)
 class Table:
-    """Scores that need no keys to be known."""
+    """Scores at hand as a tensor."""
 
     table: Tensor  # (batch, …, query, key)
 

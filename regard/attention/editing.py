@@ -6,7 +6,6 @@ whatever depended on them moves.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.attention.attention import Attention, Change, Selection
-from regard.attention.watching import attentions, changed
+from regard.attention.attention import Attention, Change, Selection, select_indices
+from regard.attention.watching import attentions, insert_change
+from regard.naming import suggest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,55 +31,49 @@ class Cells:
         """How to reach these cells in weights (batch, …, query, key), every axis kept."""
         if self.heads is not None and weights.dim() < 4:
             raise ValueError(f"heads ({self.heads!r}) were named, but this attention has one head")
-        chosen = [("keys", self.keys, -1), ("rows", self.rows, -2)]
-        chosen += [("heads", self.heads, -3)] if weights.dim() >= 4 else []
+        selections = [("keys", self.keys, -1), ("rows", self.rows, -2)]
+        selections += [("heads", self.heads, -3)] if weights.dim() >= 4 else []
         grids = []
-        for name, selection, axis in chosen:
-            every = torch.arange(weights.shape[axis], device=weights.device)
-            try:
-                picked = every if selection is None else every[selection].reshape(-1)
-            except IndexError:
-                raise ValueError(
-                    f"{name} ({selection!r}) must lie within 0 … {weights.shape[axis] - 1}"
-                ) from None
-            grids.append(picked.view(-1, *[1] * (-axis - 1)))
+        for name, selection, axis in selections:
+            indices = select_indices(name, selection, weights.shape[axis], weights.device)
+            grids.append(indices.view(-1, *[1] * (-axis - 1)))
         return (..., *reversed(grids))
 
 
 def _fill(cells: Cells, weights: Tensor, value: Tensor | float) -> Tensor:
-    changed = weights.clone()
+    filled = weights.clone()
     index = cells.index(weights)
     if isinstance(value, Tensor):
         value = value.to(weights).expand_as(weights)[index]
-    changed[index] = value
-    return changed
+    filled[index] = value
+    return filled
 
 
-def zero(**cells: Selection | None) -> Change:
-    """Nothing is read there."""
-    chosen = Cells(**cells)
-    return lambda weights, mask: _fill(chosen, weights, 0.0)
+def zero(**selections: Selection | None) -> Change:
+    """Weights of 0: nothing is read there."""
+    cells = Cells(**selections)
+    return lambda weights, mask: _fill(cells, weights, 0.0)
 
 
-def uniform(**cells: Selection | None) -> Change:
-    """Every key that may be seen weighs the same."""
-    chosen = Cells(**cells)
+def uniform(**selections: Selection | None) -> Change:
+    """The same weight for every key that may be seen."""
+    cells = Cells(**selections)
 
     def change(weights: Tensor, mask: Tensor | None) -> Tensor:
-        open_ = torch.ones_like(weights) if mask is None else mask.expand_as(weights).to(weights)
-        even = open_ / open_.sum(dim=-1, keepdim=True).clamp(min=1.0)
-        return _fill(chosen, weights, even)
+        visible = torch.ones_like(weights) if mask is None else mask.expand_as(weights).to(weights)
+        uniform_weights = visible / visible.sum(dim=-1, keepdim=True).clamp(min=1.0)
+        return _fill(cells, weights, uniform_weights)
 
     return change
 
 
-def set_to(value: float | Tensor, **cells: Selection | None) -> Change:
-    """These weights, and no others: a number, or a tensor that fits (…, query, key)."""
-    chosen = Cells(**cells)
+def set_to(value: float | Tensor, **selections: Selection | None) -> Change:
+    """Weights given by hand: a number, or a tensor that fits (…, query, key)."""
+    cells = Cells(**selections)
 
     def change(weights: Tensor, mask: Tensor | None) -> Tensor:
         try:
-            return _fill(chosen, weights, value)
+            return _fill(cells, weights, value)
         except RuntimeError:
             shape = tuple(value.shape) if isinstance(value, Tensor) else value
             raise ValueError(
@@ -94,15 +88,16 @@ def freeze(weights: Tensor | Sequence[Tensor]) -> Change:
     recorded = [weights] if isinstance(weights, Tensor) else list(weights)
     calls = iter(recorded)
 
-    def change(now: Tensor, mask: Tensor | None) -> Tensor:
-        held = recorded[0] if len(recorded) == 1 else next(calls, None)
-        if held is None:
+    def change(current: Tensor, mask: Tensor | None) -> Tensor:
+        frozen = recorded[0] if len(recorded) == 1 else next(calls, None)
+        if frozen is None:
             raise ValueError(f"freeze holds {len(recorded)} calls, and another one came")
-        if held.shape != now.shape:
+        if frozen.shape != current.shape:
             raise ValueError(
-                f"freeze holds weights {tuple(held.shape)}, but this call has {tuple(now.shape)}"
+                f"freeze holds weights {tuple(frozen.shape)}, but this call has "
+                f"{tuple(current.shape)}"
             )
-        return held.to(now)
+        return frozen.to(current)
 
     return change
 
@@ -113,7 +108,7 @@ def swap(
     rows: tuple[int, int] | None = None,
     keys: tuple[int, int] | None = None,
 ) -> Change:
-    """Two heads, two rows or two keys trade their weights."""
+    """Two heads, two rows or two keys exchange their weights."""
     pairs = [(-3, heads), (-2, rows), (-1, keys)]
 
     def change(weights: Tensor, mask: Tensor | None) -> Tensor:
@@ -130,7 +125,7 @@ def swap(
     return change
 
 
-NAMED = {"zero": zero, "uniform": uniform}
+CHANGES_BY_NAME = {"zero": zero, "uniform": uniform}
 """Edits that need no more than a name, as on the command line."""
 
 
@@ -142,27 +137,26 @@ def edit(model: nn.Module, changes: Mapping[str, Change | str]) -> Iterator[None
         model(batch)
     """
     parts = attentions(model)
-    planned = [_planned(parts, path, change) for path, change in changes.items()]
-    with ExitStack() as seams:
-        for part, change in planned:
-            seams.enter_context(changed(part, change))
+    resolved = [_resolve(parts, path, change) for path, change in changes.items()]
+    with ExitStack() as stack:
+        for part, change in resolved:
+            stack.enter_context(insert_change(part, change))
         yield
 
 
-def _planned(
+def _resolve(
     parts: dict[str, Attention], path: str, change: Change | str
 ) -> tuple[Attention, Change]:
     path, _, head = path.partition(":")
     if path not in parts:
-        near = difflib.get_close_matches(path, parts, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(parts) or 'none'}"
+        hint = suggest(path, parts) if parts else "there are: none"
         raise ValueError(f"no attention at {path!r}; {hint}")
     if isinstance(change, str):
-        if change not in NAMED:
-            raise ValueError(f"edit {change!r} is not known; there are: {', '.join(NAMED)}")
+        if change not in CHANGES_BY_NAME:
+            raise ValueError(f"edit {change!r} is not known; {suggest(change, CHANGES_BY_NAME)}")
         if head and not head.isdigit():
             raise ValueError(f"head ({head!r}) must be a whole number, as in {path}:0")
-        return parts[path], NAMED[change](heads=int(head) if head else None)
+        return parts[path], CHANGES_BY_NAME[change](heads=int(head) if head else None)
     if head:
         raise ValueError(f"{path}:{head}: name heads inside the change, as in zero(heads={head})")
     return parts[path], change

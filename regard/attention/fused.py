@@ -19,13 +19,13 @@ from torch.utils.checkpoint import checkpoint
 from regard.attention.comparisons import InnerProduct
 from regard.attention.masks import Causal, Mask, fit
 from regard.attention.precision import (
-    HALF,
+    HALF_DTYPES,
     at_least_single,
     autocast_dtype,
     without_autocast,
 )
 
-WRITTEN = 1 << 22
+MAX_WRITTEN_ENTRIES = 1 << 22
 """How many mask entries may be written out at once: 16 MB of numbers."""
 
 
@@ -34,36 +34,36 @@ def fused_context(
 ) -> Tensor:
     """softmax(sharpness · scores) values, (batch, …, query, value)."""
     if comparison.bias is not None and autocast_dtype(values.device) is not None:
-        return _biased_under_autocast(comparison, values, mask, sharpness)
+        return _biased_context_under_autocast(comparison, values, mask, sharpness)
     queries, keys = comparison.sizes
     scale = comparison.scale * sharpness
     if isinstance(mask, Causal) and queries == 1:
         mask = None  # the last query sees every key
     if comparison.bias is None:
         if mask is None:
-            return _kernel(comparison.queries, comparison.keys, values, None, scale)
+            return _sdpa(comparison.queries, comparison.keys, values, None, scale)
         if isinstance(mask, Causal) and queries == keys:
-            return _kernel(comparison.queries, comparison.keys, values, None, scale, causal=True)
+            return _sdpa(comparison.queries, comparison.keys, values, None, scale, causal=True)
         if mask.rows_alike:
             row = torch.zeros(1, dtype=torch.long, device=values.device)
             visible = fit(mask.visible(row, queries, keys), comparison.axes)
-            return _kernel(comparison.queries, comparison.keys, values, visible, scale)
-    return _by_blocks(comparison, values, mask, sharpness)
+            return _sdpa(comparison.queries, comparison.keys, values, visible, scale)
+    return _blockwise_context(comparison, values, mask, sharpness)
 
 
-def _biased_under_autocast(
+def _biased_context_under_autocast(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
     """With the vectors rounded as autocast would, but not the bias, in which far keys would fall
     together."""
-    dtype = _dtype_of_context(values)
+    dtype = _context_dtype(values)
     queries, keys = comparison.queries.to(dtype), comparison.keys.to(dtype)
     with without_autocast(values.device):
         rounded = replace(comparison, queries=queries, keys=keys)
         return fused_context(rounded, values.to(dtype), mask, sharpness)
 
 
-def _dtype_of_context(values: Tensor) -> torch.dtype:
+def _context_dtype(values: Tensor) -> torch.dtype:
     """What the kernel answers with: the values' own, or autocast's, which leaves double alone."""
     rounded = None if values.dtype == torch.float64 else autocast_dtype(values.device)
     return values.dtype if rounded is None else rounded
@@ -73,10 +73,10 @@ def plain_context(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
     """The same by two plain products over all heads; the mask is none, or causal."""
-    q, k, v = (_four_axes(x).squeeze(1) for x in (comparison.queries, comparison.keys, values))
+    q, k, v = (_to_four_axes(x).squeeze(1) for x in (comparison.queries, comparison.keys, values))
     scale, causal = comparison.scale * sharpness, mask is not None
-    if q.dtype in HALF or torch.is_autocast_enabled(q.device.type):
-        context = _plain_in_half(q, k, v, scale, causal)
+    if q.dtype in HALF_DTYPES or torch.is_autocast_enabled(q.device.type):
+        context = _plain_half_context(q, k, v, scale, causal)
     else:
         context = torch.bmm(_plain_weights(q, k, scale, causal), v)
     return context.reshape(*comparison.queries.shape[:-1], values.shape[-1])
@@ -85,16 +85,16 @@ def plain_context(
 def _plain_weights(q: Tensor, k: Tensor, scale: float, causal: bool) -> Tensor:
     """(batch · …, query, key)"""
     if causal:
-        added = q.new_full((q.shape[1], k.shape[1]), float("-inf")).triu(1)
+        bias = q.new_full((q.shape[1], k.shape[1]), float("-inf")).triu(1)
     else:
-        added = q.new_zeros(())
-    return torch.baddbmm(added, q, k.transpose(1, 2), alpha=scale).softmax(dim=-1)
+        bias = q.new_zeros(())
+    return torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale).softmax(dim=-1)
 
 
-def _plain_in_half(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Tensor:
+def _plain_half_context(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Tensor:
     """In the precision the kernel would answer with, and like the kernel with float32 scores:
     in float16 they overflow, and in bfloat16 they lose digits that the softmax makes shares of."""
-    dtype = _dtype_of_context(v)
+    dtype = _context_dtype(v)
     with without_autocast(v.device):
         weights = _plain_weights(at_least_single(q), at_least_single(k), scale, causal)
         # CPUs multiply bfloat16 as it is, but widen float16 number by number.
@@ -102,29 +102,30 @@ def _plain_in_half(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) 
         return torch.bmm(weights.to(v.dtype), v).to(dtype)
 
 
-def _by_blocks(
+def _blockwise_context(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
     """A block of queries at a time, and of the batch where its rows have matrices of their own."""
-    together, step = _block_sizes(comparison, mask)
-    queries, batch = comparison.sizes[0], _batch(comparison)
-    if queries == 0 or (together >= batch and step >= queries):
-        return _rows(0, queries, comparison, mask, sharpness, comparison.queries, values)
+    batch_step, query_step = _block_sizes(comparison, mask)
+    queries, batch = comparison.sizes[0], _batch_size(comparison)
+    if queries == 0 or (batch_step >= batch and query_step >= queries):
+        return _rows_context(0, queries, comparison, mask, sharpness, comparison.queries, values)
     contexts = []
-    for part, own_values, own_mask in _by_batch(comparison, values, mask, together):
+    for part, part_values, part_mask in _split_batch(comparison, values, mask, batch_step):
         blocks = []
-        for first in range(0, queries, step):
-            block = partial(_rows, first, min(first + step, queries), part, own_mask, sharpness)
+        for first in range(0, queries, query_step):
+            end = min(first + query_step, queries)
+            block = partial(_rows_context, first, end, part, part_mask, sharpness)
             if torch.is_grad_enabled():
                 # The kernel keeps the written mask for its backward pass. All blocks together would
                 # be the whole matrix, so each is computed again when its gradient is due.
                 block = partial(checkpoint, block, use_reentrant=False, preserve_rng_state=False)
-            blocks.append(block(part.queries, own_values))
+            blocks.append(block(part.queries, part_values))
         contexts.append(torch.cat(blocks, dim=-2))
     return contexts[0] if len(contexts) == 1 else torch.cat(contexts)
 
 
-def _batch(comparison: InnerProduct) -> int:
+def _batch_size(comparison: InnerProduct) -> int:
     """How many rows the batch has, which is one when nothing leads queries and keys."""
     return comparison.queries.shape[:-2][:1].numel()
 
@@ -132,23 +133,23 @@ def _batch(comparison: InnerProduct) -> int:
 def _block_sizes(comparison: InnerProduct, mask: Mask | None) -> tuple[int, int]:
     """How many rows of the batch, and how many queries, can be written out at once."""
     queries, keys = comparison.sizes
-    batch = _batch(comparison)
-    written = _written_axes(comparison, mask)
-    own, heads = written[:1].numel(), written[1:].numel()
-    if own == 1 or heads == 1:
+    batch = _batch_size(comparison)
+    written = _written_leading_axes(comparison, mask)
+    rows, heads = written[:1].numel(), written[1:].numel()
+    if rows == 1 or heads == 1:
         # No more queries than with a mask for each row of the batch: a window then spans few keys.
-        return batch, max(1, WRITTEN // max(keys * max(batch, heads), 1))
+        return batch, max(1, MAX_WRITTEN_ENTRIES // max(keys * max(batch, heads), 1))
     # All queries of one row of the batch before those of the next: each block has gradients for all
     # its keys, and of those there are fewer this way.
-    step = max(1, min(queries, WRITTEN // max(keys * heads, 1)))
-    return max(1, WRITTEN // max(keys * heads * step, 1)), step
+    query_step = max(1, min(queries, MAX_WRITTEN_ENTRIES // max(keys * heads, 1)))
+    return max(1, MAX_WRITTEN_ENTRIES // max(keys * heads * query_step, 1)), query_step
 
 
-def _written_axes(comparison: InnerProduct, mask: Mask | None) -> torch.Size:
+def _written_leading_axes(comparison: InnerProduct, mask: Mask | None) -> torch.Size:
     """The leading axes of what is written out; those of size 1 share one (query, key) matrix."""
     leading, bias = comparison.queries.shape[:-2], comparison.bias
-    learning = torch.is_grad_enabled() and bias is not None and bias.by_distance.requires_grad
-    if learning or len(leading) > 2:
+    learned = bias is not None and bias.by_distance.requires_grad
+    if (learned and torch.is_grad_enabled()) or len(leading) > 2:
         # The kernel has no gradient for what is added, so torch writes every score out; and more
         # than two leading axes are laid out as one.
         return leading
@@ -156,28 +157,26 @@ def _written_axes(comparison: InnerProduct, mask: Mask | None) -> torch.Size:
     if bias is not None:
         written = torch.Size([1, bias.by_distance.shape[0]])
     if mask is not None:
-        nobody = torch.zeros(0, dtype=torch.long, device=comparison.device)
-        visible = fit(mask.visible(nobody, *comparison.sizes), comparison.axes)
+        no_rows = torch.zeros(0, dtype=torch.long, device=comparison.device)
+        visible = fit(mask.visible(no_rows, *comparison.sizes), comparison.axes)
         written = torch.broadcast_shapes(written, visible.shape[:-2])
     return written
 
 
-def _by_batch(
-    comparison: InnerProduct, values: Tensor, mask: Mask | None, together: int
+def _split_batch(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None, batch_step: int
 ) -> Iterator[tuple[InnerProduct, Tensor, Mask | None]]:
-    """Comparison, values and mask for `together` rows of the batch at a time."""
-    batch = _batch(comparison)
-    if together >= batch:
+    """Comparison, values and mask for `batch_step` rows of the batch at a time."""
+    batch = _batch_size(comparison)
+    if batch_step >= batch:
         yield comparison, values, mask
         return
-    tensors = (comparison.queries, comparison.keys, values)
-    parts = zip(*(tensor.split(together) for tensor in tensors), strict=True)
-    for first, (queries, keys, own) in zip(range(0, batch, together), parts, strict=True):
-        part = replace(comparison, queries=queries, keys=keys)
-        yield part, own, mask and mask.pick(slice(first, first + together))
+    for first in range(0, batch, batch_step):
+        rows = slice(first, first + batch_step)
+        yield comparison.pick(rows), values[rows], mask and mask.pick(rows)
 
 
-def _rows(
+def _rows_context(
     first: int,
     end: int,
     comparison: InnerProduct,
@@ -191,16 +190,16 @@ def _rows(
     low, high = (0, keys) if mask is None else mask.span(first, end - 1, count, keys)
     rows = torch.arange(first, end, device=values.device)
     scale = comparison.scale * sharpness
-    added: Tensor | None = None
+    attn_mask: Tensor | None = None
     if mask is not None:
-        added = fit(mask.visible(rows, count, keys), comparison.axes)[..., low:high]
+        attn_mask = fit(mask.visible(rows, count, keys), comparison.axes)[..., low:high]
     if comparison.bias is not None:
         bias = comparison.bias.rows(rows).table()[..., low:high] * sharpness  # (head, rows, key)
         bias = bias.unsqueeze(0)  # with fewer than four axes torch would not take the fused kernel
-        added = bias if added is None else bias.masked_fill(~added, float("-inf"))
-        added = added.to(_bias_dtype(values))
-    part, seen = comparison.keys[..., low:high, :], values[..., low:high, :]
-    return _kernel(queries[..., first:end, :], part, seen, added, scale)
+        attn_mask = bias if attn_mask is None else bias.masked_fill(~attn_mask, float("-inf"))
+        attn_mask = attn_mask.to(_bias_dtype(values))
+    part_keys, part_values = comparison.keys[..., low:high, :], values[..., low:high, :]
+    return _sdpa(queries[..., first:end, :], part_keys, part_values, attn_mask, scale)
 
 
 def _bias_dtype(values: Tensor) -> torch.dtype:
@@ -209,11 +208,11 @@ def _bias_dtype(values: Tensor) -> torch.dtype:
     return torch.promote_types(values.dtype, torch.float32) if cpu else values.dtype
 
 
-def _kernel(
+def _sdpa(
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
-    added: Tensor | None,
+    attn_mask: Tensor | None,
     scale: float,
     causal: bool = False,
 ) -> Tensor:
@@ -225,17 +224,17 @@ def _kernel(
         values = F.pad(values, (0, size - value_size))
     if queries.dim() == 4:
         context = F.scaled_dot_product_attention(
-            queries, keys, values, added, is_causal=causal, scale=scale
+            queries, keys, values, attn_mask, is_causal=causal, scale=scale
         )
     else:
-        if added is not None:
-            added = _four_axes(added.expand(*queries.shape[:-2], *added.shape[-2:]))
-        q, k, v = (_four_axes(x) for x in (queries, keys, values))
-        context = F.scaled_dot_product_attention(q, k, v, added, is_causal=causal, scale=scale)
+        if attn_mask is not None:
+            attn_mask = _to_four_axes(attn_mask.expand(*queries.shape[:-2], *attn_mask.shape[-2:]))
+        q, k, v = (_to_four_axes(x) for x in (queries, keys, values))
+        context = F.scaled_dot_product_attention(q, k, v, attn_mask, is_causal=causal, scale=scale)
         context = context.reshape(*queries.shape[:-1], context.shape[-1])
     return context if context.shape[-1] == value_size else context[..., :value_size]
 
 
-def _four_axes(tensor: Tensor) -> Tensor:
+def _to_four_axes(tensor: Tensor) -> Tensor:
     """(batch, …, position, size) as (batch · …, 1, position, size)."""
     return tensor.reshape(tensor.shape[:-2].numel(), 1, *tensor.shape[-2:])

@@ -1,4 +1,4 @@
-"""Several attentions side by side, each over its own share of the vectors."""
+"""Multi-head attention: several attentions side by side, each over its share of the vectors."""
 
 from __future__ import annotations
 
@@ -58,16 +58,18 @@ class MultiHead(nn.Module):
         for name, size in zip(("model_size", "key_size", "value_size"), sizes, strict=True):
             if size < 1:
                 raise ValueError(f"{name} ({size}) must be 1 or more")
-        alike = sizes[0] == sizes[1] == sizes[2]
-        self.projection = (Packed if alike else Separate)(sizes, widths, bias)
-        self.heart = Attention(ScaledDot() if score is None else score, weigh, dropout)
+        same_size = sizes[0] == sizes[1] == sizes[2]
+        projection = PackedProjection if same_size else SeparateProjections
+        self.projection = projection(sizes, widths, bias)
+        self.attention = Attention(ScaledDot() if score is None else score, weigh, dropout)
         if position is not None and key_size != model_size:
             raise ValueError(
                 f"position ({type(position).__name__}) needs queries and keys of one sequence, but "
                 f"key_size ({key_size}) is not model_size ({model_size}): distances between two "
                 "sequences mean nothing"
             )
-        self.position = _fitting(position, heads, self.head_size)
+        _check_position(position, heads, self.head_size)
+        self.position = position
         self.output = nn.Linear(widths[0], model_size, bias=bias)
 
     def forward(
@@ -92,32 +94,30 @@ class MultiHead(nn.Module):
         k, v = (self._split(x, self.key_value_heads) for x in (k, v))  # (batch, group, key, size)
         if isinstance(self.position, Rotary):
             end = k.shape[-2] + (0 if cache is None else cache.length)
-            q, k = (self._turned(self.position, x, end) for x in (q, k))
+            q, k = (self._rotate(self.position, x, end) for x in (q, k))
         if cache is not None:
             k, v = cache.append(k, v)
-        k, v = self._shared(k), self._shared(v)  # (batch, head, key, size)
+        k, v = (self._repeat_key_value_heads(x) for x in (k, v))  # (batch, head, key, size)
         bias = None
         if isinstance(self.position, PositionBias):
             bias = self.position(q.shape[-2], k.shape[-2], q.device)
-        if isinstance(mask, Tensor) and mask.dim() == 3:
-            mask = mask.unsqueeze(1)  # the same for every head
-        looked = self.heart(q, k, v, mask, carried, bias)
-        return self.output(looked.context.transpose(-3, -2).flatten(-2))
+        attended = self.attention(q, k, v, mask, carried, bias)
+        return self.output(attended.context.transpose(-3, -2).flatten(-2))
 
     def _split(self, vectors: Tensor, heads: int) -> Tensor:
         return vectors.unflatten(-1, (heads, self.head_size)).transpose(-3, -2)
 
-    def _turned(self, rotary: Rotary, vectors: Tensor, end: int) -> Tensor:
+    def _rotate(self, rotary: Rotary, vectors: Tensor, end: int) -> Tensor:
         """The last of the vectors stands at `end` − 1, be they queries or keys."""
-        places = torch.arange(end - vectors.shape[-2], end, device=vectors.device)
-        return rotary(vectors, places)
+        positions = torch.arange(end - vectors.shape[-2], end, device=vectors.device)
+        return rotary(vectors, positions)
 
-    def _shared(self, vectors: Tensor) -> Tensor:
+    def _repeat_key_value_heads(self, vectors: Tensor) -> Tensor:
         group = self.heads // self.key_value_heads
         return vectors if group == 1 else vectors.repeat_interleave(group, dim=-3)
 
 
-class Packed(nn.Module):
+class PackedProjection(nn.Module):
     """Queries, keys and values from vectors of one size: one matrix, used whole or in part."""
 
     def __init__(self, sizes: list[int], widths: list[int], bias: bool):
@@ -146,7 +146,7 @@ class Packed(nn.Module):
         return q, k, v
 
 
-class Separate(nn.Module):
+class SeparateProjections(nn.Module):
     """Queries, keys and values from vectors of different sizes."""
 
     def __init__(self, sizes: list[int], widths: list[int], bias: bool):
@@ -184,16 +184,13 @@ def _head_size(model_size: int, heads: int, head_size: int | None) -> int:
     return model_size // heads
 
 
-def _fitting(
-    position: Rotary | PositionBias | None, heads: int, head_size: int
-) -> Rotary | PositionBias | None:
+def _check_position(position: Rotary | PositionBias | None, heads: int, head_size: int) -> None:
     if isinstance(position, Rotary) and position.head_size != head_size:
         raise ValueError(
             f"position turns heads of size {position.head_size}, these have {head_size}"
         )
     if isinstance(position, PositionBias) and position.heads != heads:
         raise ValueError(f"position is made for {position.heads} heads, there are {heads}")
-    return position
 
 
 def _check_one_sequence(position: nn.Module, queries: Tensor, keys: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""A look: one map of weights with everything needed to read it."""
+"""A look: one map of attention weights with everything needed to read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention.attention import Attended, Selection, chosen
+from regard.attention.attention import Attended, Selection, select_indices
 
 KINDS = ("self", "cross", "pool", "memory", "image", "senses")
 
@@ -87,8 +87,8 @@ class Look:
                 f"weights {tuple(weights.shape)} do not fit {len(queries)} queries and "
                 f"{len(keys)} keys"
             )
-        source = _AtHand(table, _fitting_mask(mask, table))
-        return cls._labelled(source, table.shape[0], queries, keys, path, kind, **rest)
+        source = _StoredWeights(table, _check_mask(mask, table))
+        return cls._with_labels(source, table.shape[0], queries, keys, path, kind, **rest)
 
     @classmethod
     def of(
@@ -109,11 +109,11 @@ class Look:
                 f"{len(queries)} queries and {len(keys)} keys do not label a map of {sizes}"
             )
         heads = attended.context.shape[1] if axes == 4 else 1
-        source = _Computed.of(attended, row)
-        return cls._labelled(source, heads, queries, keys, path, kind, **rest)
+        source = _ComputedWeights.of(attended, row)
+        return cls._with_labels(source, heads, queries, keys, path, kind, **rest)
 
     @classmethod
-    def _labelled(
+    def _with_labels(
         cls,
         source: Source,
         count: int,
@@ -130,8 +130,8 @@ class Look:
         return cls(
             path=path,
             kind=kind,
-            queries=_labels(queries),
-            keys=_labels(keys),
+            queries=_as_labels(queries),
+            keys=_as_labels(keys),
             heads=heads,
             source=source,
             **rest,
@@ -152,14 +152,14 @@ class Look:
     ) -> Tensor:
         """Some heads and rows only; the axes stay."""
         cpu = torch.device("cpu")
-        head = None if heads is None else chosen("heads", heads, len(self.heads), cpu)
-        row = None if rows is None else chosen("rows", rows, len(self.queries), cpu)
+        head = None if heads is None else select_indices("heads", heads, len(self.heads), cpu)
+        row = None if rows is None else select_indices("rows", rows, len(self.queries), cpu)
         return self.source.weights(head, row)
 
 
 @dataclass(frozen=True)
-class _AtHand:
-    """Weights somebody has already."""
+class _StoredWeights:
+    """Weights at hand as a tensor."""
 
     table: Tensor  # (head, query, key)
     allowed: Tensor | None
@@ -173,53 +173,53 @@ class _AtHand:
 
 
 @dataclass(frozen=True)
-class _Computed:
-    """Weights computed from one row of what an attention left."""
+class _ComputedWeights:
+    """Weights computed on demand for one row of the batch."""
 
     attended: Attended
 
     @classmethod
-    def of(cls, attended: Attended, row: int) -> _Computed:
+    def of(cls, attended: Attended, row: int) -> _ComputedWeights:
         axes = attended.comparison.axes
         if axes > 4:
             raise ValueError(f"a look needs weights ([batch, [head,]] query, key), not {axes} axes")
         return cls(attended if axes == 2 else attended.pick(row))
 
     def weights(self, heads: Tensor | None, rows: Tensor | None) -> Tensor:
-        many = self.attended.comparison.axes == 4
+        has_heads = self.attended.comparison.axes == 4
         weights = self.attended.weights_of(
-            heads=heads.tolist() if many and heads is not None else None,
+            heads=heads.tolist() if has_heads and heads is not None else None,
             rows=None if rows is None else rows.tolist(),
         )
-        return _three_axes(weights.detach().to("cpu", torch.float32))
+        return _to_three_axes(weights.detach().to("cpu", torch.float32))
 
     def mask(self) -> Tensor | None:
         visible = self.attended.visible()
-        return None if visible is None else _three_axes(visible.cpu())
+        return None if visible is None else _to_three_axes(visible.cpu())
 
 
-def stitched(calls: Sequence[Attended], row: int = 0) -> Tensor:
-    """One map from a decoder that looked step by step: (head, query, key), shorter rows filled up
-    with zeros, as in a self-attention whose keys grow."""
+def stitch(calls: Sequence[Attended], row: int = 0) -> Tensor:
+    """One map from the steps of a decoder: (head, query, key), shorter rows padded with zeros, as
+    in a self-attention whose keys grow."""
     if not calls:
         raise ValueError("calls is empty: nothing was looked at")
-    maps = [_Computed.of(attended, row).weights(None, None) for attended in calls]
+    maps = [_ComputedWeights.of(attended, row).weights(None, None) for attended in calls]
     longest = max(m.shape[-1] for m in maps)
     return torch.cat([F.pad(m, (0, longest - m.shape[-1])) for m in maps], dim=-2)
 
 
-def _three_axes(table: Tensor) -> Tensor:
+def _to_three_axes(table: Tensor) -> Tensor:
     """(1, head, query, key), (1, query, key) or (query, key) as (head, query, key)."""
     if table.dim() == 4:
         return table.squeeze(0)
     return table if table.dim() == 3 else table.unsqueeze(0)
 
 
-def _labels(labels: Labels) -> tuple[Label, ...]:
+def _as_labels(labels: Labels) -> tuple[Label, ...]:
     return tuple(x if isinstance(x, Label) else Label(str(x)) for x in labels)
 
 
-def _fitting_mask(mask: Tensor | None, table: Tensor) -> Tensor | None:
+def _check_mask(mask: Tensor | None, table: Tensor) -> Tensor | None:
     if mask is None:
         return None
     if mask.dtype != torch.bool or mask.dim() not in (2, 3):

@@ -1,4 +1,4 @@
-"""Where a query may look, said in symbols: `Causal() & Padding(lengths)`.
+"""Symbolic masks: which keys a query may see, as in `Causal() & Padding(lengths)`.
 
 A mask answers for the rows it is asked about and is never written out whole. At 8,192 tokens a
 dense mask alone is 64 MB of booleans, and 256 MB once a kernel has made numbers of them.
@@ -28,8 +28,7 @@ class Mask:
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
         """The answer for the queries numbered `rows`, out of `queries`, over all `keys`.
 
-        Boolean, (batch, rows, key) or (batch, head, rows, key); an axis may be 1 and is then
-        meant for all.
+        Boolean, (batch, rows, key) or (batch, head, rows, key); size-1 axes broadcast.
         """
         raise NotImplementedError
 
@@ -59,11 +58,11 @@ class Mask:
     __ror__ = __or__
 
 
-def _columns(rows: Tensor, keys: int) -> Tensor:
+def _key_positions(rows: Tensor, keys: int) -> Tensor:
     return torch.arange(keys, device=rows.device)
 
 
-def _places(rows: Tensor, queries: int, keys: int) -> Tensor:
+def _query_positions(rows: Tensor, queries: int, keys: int) -> Tensor:
     """The key position at which each query stands, as a column."""
     return (rows + (keys - queries)).unsqueeze(-1)  # (rows, 1)
 
@@ -73,7 +72,7 @@ class Causal(Mask):
     """A query sees its own position and everything before it."""
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
-        return (_columns(rows, keys) <= _places(rows, queries, keys)).unsqueeze(0)
+        return (_key_positions(rows, keys) <= _query_positions(rows, queries, keys)).unsqueeze(0)
 
     def span(self, first: int, last: int, queries: int, keys: int) -> tuple[int, int]:
         return 0, min(max(last + keys - queries + 1, 0), keys)
@@ -84,7 +83,7 @@ class StrictlyCausal(Mask):
     """A query sees what comes before its own position, and so the first one sees nothing."""
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
-        return (_columns(rows, keys) < _places(rows, queries, keys)).unsqueeze(0)
+        return (_key_positions(rows, keys) < _query_positions(rows, queries, keys)).unsqueeze(0)
 
     def span(self, first: int, last: int, queries: int, keys: int) -> tuple[int, int]:
         return 0, min(max(last + keys - queries, 0), keys)
@@ -103,7 +102,7 @@ class Window(Mask):
                 raise ValueError(f"{name} ({value}) must be 0 or more: it counts positions")
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
-        distance = _columns(rows, keys) - _places(rows, queries, keys)  # (rows, key)
+        distance = _key_positions(rows, keys) - _query_positions(rows, queries, keys)  # (rows, key)
         return ((distance >= -self.before) & (distance <= self.after)).unsqueeze(0)
 
     def span(self, first: int, last: int, queries: int, keys: int) -> tuple[int, int]:
@@ -112,15 +111,15 @@ class Window(Mask):
         return low, min(max(last + offset + self.after + 1, low), keys)
 
 
-class _ByLength(Mask):
+class _LengthMask(Mask):
     """What padding and prefix share: a length for each row of the batch."""
 
     rows_alike = True
 
     def __init__(self, lengths: Tensor):
-        if not isinstance(lengths, Tensor) or lengths.dim() != 1 or not _whole(lengths):
+        if not isinstance(lengths, Tensor) or lengths.dim() != 1 or not _is_integer(lengths):
             raise ValueError(
-                f"lengths ({_described(lengths)}) must be a tensor of whole numbers (batch,)"
+                f"lengths ({_describe(lengths)}) must be a tensor of whole numbers (batch,)"
             )
         if lengths.numel() and int(lengths.min()) < 0:
             raise ValueError(f"lengths ({lengths.tolist()}) must be 0 or more")
@@ -134,7 +133,7 @@ class _ByLength(Mask):
         _check_batch(f"{type(self).__name__} lengths", self.lengths.shape[0], leading)
 
 
-class Padding(_ByLength):
+class Padding(_LengthMask):
     """Keys beyond a row's length are padding and may not be seen; `side` says where it stands."""
 
     def __init__(self, lengths: Tensor, side: str = "right"):
@@ -144,19 +143,19 @@ class Padding(_ByLength):
         self.side = side
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
-        column, lengths = _columns(rows, keys), self.lengths.view(-1, 1, 1)
+        column, lengths = _key_positions(rows, keys), self.lengths.view(-1, 1, 1)
         return column < lengths if self.side == "right" else column >= keys - lengths
 
     def pick(self, rows: Rows) -> Padding:
         return Padding(_pick(self.lengths, rows), self.side)
 
 
-class Prefix(_ByLength):
+class Prefix(_LengthMask):
     """The first keys of each row are open to every query: `Causal() | Prefix(lengths)` is the
     prefix language model of Raffel et al. (2020), section 3.2.1."""
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
-        return _columns(rows, keys) < self.lengths.view(-1, 1, 1)
+        return _key_positions(rows, keys) < self.lengths.view(-1, 1, 1)
 
     def pick(self, rows: Rows) -> Prefix:
         return Prefix(_pick(self.lengths, rows))
@@ -166,9 +165,9 @@ class Packed(Mask):
     """Several documents share a row; a query sees only keys with its own document's number."""
 
     def __init__(self, documents: Tensor):
-        if not isinstance(documents, Tensor) or documents.dim() != 2 or not _whole(documents):
+        if not isinstance(documents, Tensor) or documents.dim() != 2 or not _is_integer(documents):
             raise ValueError(
-                f"documents ({_described(documents)}) must be a tensor of whole numbers "
+                f"documents ({_describe(documents)}) must be a tensor of whole numbers "
                 "(batch, key): the number of the document each key belongs to"
             )
         self.documents = documents.to(torch.int64, copy=True)
@@ -199,7 +198,7 @@ class Dense(Mask):
     def __init__(self, allowed: Tensor):
         if not isinstance(allowed, Tensor) or allowed.dtype != torch.bool:
             raise ValueError(
-                f"mask ({_described(allowed)}) must be a boolean tensor or a Mask, "
+                f"mask ({_describe(allowed)}) must be a boolean tensor or a Mask, "
                 "True where a query may look"
             )
         if not 2 <= allowed.dim() <= 4:
@@ -214,19 +213,19 @@ class Dense(Mask):
         return self.allowed if self.rows_alike else self.allowed[..., rows, :]
 
     def check(self, leading: tuple[int, ...], queries: int, keys: int) -> None:
-        have, scores = tuple(self.allowed.shape), (*leading, queries, keys)
-        named = (have[0], *[1] * (len(scores) - len(have)), *have[1:])
-        if len(leading) == 0 and have[0] == 1:
-            named = have[1:]
-        alike = len(named) == len(scores)
-        if not alike or any(n not in (1, m) for n, m in zip(named, scores, strict=True)):
-            raise ValueError(f"mask {have} does not fit the scores {scores} (…, query, key)")
+        shape, scores = tuple(self.allowed.shape), (*leading, queries, keys)
+        aligned = (shape[0], *[1] * (len(scores) - len(shape)), *shape[1:])
+        if len(leading) == 0 and shape[0] == 1:
+            aligned = shape[1:]
+        same_axes = len(aligned) == len(scores)
+        if not same_axes or any(n not in (1, m) for n, m in zip(aligned, scores, strict=True)):
+            raise ValueError(f"mask {shape} does not fit the scores {scores} (…, query, key)")
 
     def pick(self, rows: Rows) -> Dense:
         return Dense(_pick(self.allowed, rows))
 
 
-class _Pair(Mask):
+class _Combination(Mask):
     join: Callable[[Tensor, Tensor], Tensor]
 
     def __init__(self, left: Mask, right: Mask):
@@ -249,7 +248,7 @@ class _Pair(Mask):
         return type(self)(self.left.pick(rows), self.right.pick(rows))
 
 
-class Both(_Pair):
+class Both(_Combination):
     """`left & right`: visible where both say so."""
 
     join = staticmethod(torch.logical_and)
@@ -263,7 +262,7 @@ class Both(_Pair):
         return f"({self.left!r} & {self.right!r})"
 
 
-class Either(_Pair):
+class Either(_Combination):
     """`left | right`: visible where one of them says so."""
 
     join = staticmethod(torch.logical_or)
@@ -290,11 +289,11 @@ def fit(visible: Tensor, axes: int) -> Tensor:
     return visible
 
 
-def _whole(numbers: Tensor) -> bool:
+def _is_integer(numbers: Tensor) -> bool:
     return not (numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool)
 
 
-def _described(thing: object) -> str:
+def _describe(thing: object) -> str:
     if isinstance(thing, Tensor):
         return f"{thing.dtype} {tuple(thing.shape)}"
     return f"{type(thing).__name__} {thing!r}"
@@ -305,7 +304,7 @@ def _pick(tensor: Tensor, rows: Rows) -> Tensor:
     return tensor if tensor.shape[0] == 1 else pick_rows(tensor, rows)
 
 
-def _check_batch(name: str, have: int, leading: tuple[int, ...]) -> None:
+def _check_batch(name: str, size: int, leading: tuple[int, ...]) -> None:
     batch = leading[0] if leading else 1
-    if have not in (1, batch):
-        raise ValueError(f"{name} are for a batch of {have}, but the batch has {batch} rows")
+    if size not in (1, batch):
+        raise ValueError(f"{name} are for a batch of {size}, but the batch has {batch} rows")

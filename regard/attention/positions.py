@@ -1,6 +1,6 @@
-"""Telling a set of words its order.
+"""Positions: how attention, which is blind to order, is told it.
 
-Attention alone is blind to order. Two ways to give it eyes: add a position's vector to the word's
+Two ways: add a position's vector to the word's
 (`Sinusoidal`, `LearnedPositions`), or let the distance between query and key speak in the score
 (`Rotary` turns both, `ALiBi` and `RelativeBias` add a number).
 """
@@ -32,28 +32,30 @@ def sinusoids(positions: Tensor, size: int, dtype: torch.dtype | None = None) ->
 class Sinusoidal(nn.Module):
     """x + PE: fixed waves of growing length, one pair of dimensions each. Any position exists.
 
+    `table` begins with `longest` positions and grows when more are asked for.
+
     Vaswani et al. (2017), section 3.5.
     """
 
     table: Tensor
 
-    def __init__(self, model_size: int):
+    def __init__(self, model_size: int, longest: int = 0):
         super().__init__()
         if model_size < 1:
             raise ValueError(f"model_size ({model_size}) must be 1 or more")
         self.model_size = model_size
-        empty = sinusoids(torch.arange(0), model_size)
-        self.register_buffer("table", empty, persistent=False)
+        table = sinusoids(torch.arange(longest), model_size)  # (position, model)
+        self.register_buffer("table", table, persistent=False)
 
     def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
         """vectors (batch, position, size), the first of them standing at `start`."""
-        end = _end_of(vectors, start, self.model_size)
+        end = _end_position(vectors, start, self.model_size)
         stale = self.table.dtype != vectors.dtype or self.table.device != vectors.device
         if stale or self.table.shape[0] < end:
-            held = self.table.shape[0]
-            grown = 2 * held if held < end else held
-            places = torch.arange(max(end, grown), device=vectors.device)
-            self.table = sinusoids(places, self.model_size, vectors.dtype)
+            length = self.table.shape[0]
+            grown = 2 * length if length < end else length
+            positions = torch.arange(max(end, grown), device=vectors.device)
+            self.table = sinusoids(positions, self.model_size, vectors.dtype)
         return vectors + self.table[start:end]
 
 
@@ -69,7 +71,7 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
-        end = _end_of(vectors, start, self.table.shape[1])
+        end = _end_position(vectors, start, self.table.shape[1])
         if end > self.table.shape[0]:
             raise ValueError(
                 f"positions {start} … {end - 1} were asked for, but this model knows "
@@ -78,7 +80,7 @@ class LearnedPositions(nn.Module):
         return vectors + self.table[start:end]
 
 
-def _end_of(vectors: Tensor, start: int, size: int) -> int:
+def _end_position(vectors: Tensor, start: int, size: int) -> int:
     """One past the position of the last vector."""
     if vectors.dim() < 2 or vectors.shape[-1] != size:
         raise ValueError(f"vectors {tuple(vectors.shape)} must be (…, position, {size})")
@@ -119,24 +121,24 @@ class Rotary(nn.Module):
 
 @dataclass(frozen=True)
 class Bias:
-    """Numbers added to the scores, made for the rows asked for: `by_distance[head, distance]`.
+    """Numbers added to the scores, computed for the rows asked for: `by_distance[head, distance]`.
 
-    `places` holds the key position at which each row stands.
+    `query_positions` holds the key position at which each row stands.
     """
 
     by_distance: Tensor  # (head, 2 · longest + 1): key minus query, from −longest to +longest
-    places: Tensor  # (query,)
+    query_positions: Tensor  # (query,)
     keys: int
 
     def table(self) -> Tensor:
         """(head, query, key)"""
         longest = self.by_distance.shape[-1] // 2
-        columns = torch.arange(self.keys, device=self.places.device)
-        distance = columns - self.places.unsqueeze(-1)  # (query, key)
+        columns = torch.arange(self.keys, device=self.query_positions.device)
+        distance = columns - self.query_positions.unsqueeze(-1)  # (query, key)
         return self.by_distance[:, distance + longest]
 
     def rows(self, rows: Tensor) -> Bias:
-        return replace(self, places=self.places[rows])
+        return replace(self, query_positions=self.query_positions[rows])
 
     def heads(self, heads: Tensor) -> Bias:
         return replace(self, by_distance=self.by_distance[heads])
@@ -155,8 +157,8 @@ class PositionBias(nn.Module):
         """For that many queries and keys, the last query standing beside the last key."""
         longest = max(queries, keys)
         distances = torch.arange(-longest, longest + 1, device=device)
-        places = torch.arange(keys - queries, keys, device=device)
-        return Bias(self.by_distance(distances), places, keys)
+        query_positions = torch.arange(keys - queries, keys, device=device)
+        return Bias(self.by_distance(distances), query_positions, keys)
 
 
 class ALiBi(PositionBias):

@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
-HALF = (torch.float16, torch.bfloat16)
+HALF_DTYPES = (torch.float16, torch.bfloat16)
 
 
 def at_least_single(tensor: Tensor) -> Tensor:
     """The same numbers in float32, or as they are if they have as much or more."""
-    return tensor.float() if tensor.dtype in HALF else tensor
+    return tensor.float() if tensor.dtype in HALF_DTYPES else tensor
 
 
 def autocast_dtype(device: torch.device) -> torch.dtype | None:

@@ -1,4 +1,4 @@
-"""How well a key answers a query. Each score lays queries beside keys; the lineage disagrees how.
+"""Scores: how well a key answers a query, one class for each published function.
 
 Dot, scaled dot, general and cosine are inner products once queries and keys are transformed, so
 all four run on the fused kernel. `prepare` transforms keys once, for decoders that come back to the
@@ -25,7 +25,7 @@ class Prepared:
 
 
 class Score(nn.Module):
-    """Lays queries beside keys.
+    """Compares queries with keys.
 
     A score of your own gives `transform_queries` and `transform_keys` if an inner product is the
     score, else a `compare` that returns any `Comparison`.
@@ -45,17 +45,17 @@ class Score(nn.Module):
         return Prepared(self.transform_keys(keys))
 
     def compare(self, queries: Tensor, keys: Prepared) -> Comparison:
-        asked = _snapshot(self.transform_queries(queries))  # (batch, …, query, size)
-        there = _snapshot(keys.keys)  # (batch, …, key, size)
-        if asked.shape[-1] != there.shape[-1]:
+        q = _snapshot(self.transform_queries(queries))  # (batch, …, query, size)
+        k = _snapshot(keys.keys)  # (batch, …, key, size)
+        if q.shape[-1] != k.shape[-1]:
             raise ValueError(
                 f"{type(self).__name__} needs queries and keys of one size, got queries "
-                f"{tuple(asked.shape)} and keys {tuple(there.shape)}"
+                f"{tuple(q.shape)} and keys {tuple(k.shape)}"
             )
-        if asked.dtype != there.dtype:  # autocast projects one and leaves the other
-            dtype = torch.promote_types(asked.dtype, there.dtype)
-            asked, there = asked.to(dtype), there.to(dtype)
-        return InnerProduct(asked, there, self.scale(asked.shape[-1]))
+        if q.dtype != k.dtype:  # autocast projects one and leaves the other
+            dtype = torch.promote_types(q.dtype, k.dtype)
+            q, k = q.to(dtype), k.to(dtype)
+        return InnerProduct(q, k, self.scale(q.shape[-1]))
 
     def forward(self, queries: Tensor, keys: Tensor | Prepared) -> Comparison:
         return self.compare(queries, keys if isinstance(keys, Prepared) else self.prepare(keys))
@@ -112,10 +112,10 @@ class Cosine(Score):
         self.strength = nn.Parameter(torch.tensor(float(strength)))
 
     def transform_queries(self, queries: Tensor) -> Tensor:
-        return self.strength * _directions(queries)
+        return self.strength * _normalise(queries)
 
     def transform_keys(self, keys: Tensor) -> Tensor:
-        return _directions(keys)
+        return _normalise(keys)
 
 
 class Additive(Score):
@@ -178,22 +178,22 @@ class Location(Score):
 
     def compare(self, queries: Tensor, keys: Prepared) -> Comparison:
         _check_size("queries", queries, self.places.in_features)
-        there, longest = keys.keys.shape[-2], self.places.out_features
-        if there > longest:
+        key_count, longest = keys.keys.shape[-2], self.places.out_features
+        if key_count > longest:
             raise ValueError(
-                f"Location knows {longest} positions (longest), but there are {there} keys"
+                f"Location knows {longest} positions (longest), but there are {key_count} keys"
             )
-        return Table(self.places(queries)[..., :there])  # (batch, …, query, key)
+        return Table(self.places(queries)[..., :key_count])  # (batch, …, query, key)
 
 
-def _directions(vectors: Tensor) -> Tensor:
+def _normalise(vectors: Tensor) -> Tensor:
     """v / ‖v‖; 0, with a gradient of 0, where there is no length to divide by."""
     exact = at_least_single(vectors)
-    lengths = torch.linalg.vector_norm(exact, dim=-1, keepdim=True)  # (batch, …, position, 1)
-    # Below this the squares underflow, and what is left of a length is noise.
-    nothing = lengths < math.sqrt(torch.finfo(exact.dtype).tiny)
-    directions = exact / lengths.masked_fill(nothing, math.inf)
-    return directions.to(vectors.dtype)
+    norms = torch.linalg.vector_norm(exact, dim=-1, keepdim=True)  # (batch, …, position, 1)
+    # Below this the squares underflow, and what is left of a norm is noise.
+    vanishing = norms < math.sqrt(torch.finfo(exact.dtype).tiny)
+    normalised = exact / norms.masked_fill(vanishing, math.inf)
+    return normalised.to(vectors.dtype)
 
 
 def _snapshot(tensor: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Look without touching: what every attention of a model handed back, under the path it has."""
+"""Record from outside what every attention of a model returns, under its dotted path."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.attention.attention import Attended, Attention, Change
-
-HEART = "heart"
-"""Where a multi-head keeps its attention, which is known by the multi-head's own path."""
+from regard.attention.heads import MultiHead
 
 
 def attentions(model: nn.Module) -> dict[str, Attention]:
-    """Every attention in `model` by its dotted path; a model that is one is "attention"."""
+    """Every attention in `model` by its dotted path; a model that is one is "attention".
+
+    The attention inside a multi-head is known by the multi-head's own path.
+    """
     found = {}
     for path, part in model.named_modules():
         if isinstance(part, Attention):
-            *above, last = path.split(".")
-            found[".".join(above if last == HEART else [*above, last]) or "attention"] = part
+            parent = path.rpartition(".")[0]
+            owner = model.get_submodule(parent)
+            inside = isinstance(owner, MultiHead) and owner.attention is part
+            found[(parent if inside else path) or "attention"] = part
     return found
 
 
 @contextmanager
 def watch(model: nn.Module, gradients: bool = False) -> Iterator[dict[str, list[Attended]]]:
-    """Keep what every attention in `model` hands back, call by call.
+    """Record what every attention in `model` returns, call by call.
 
     with watch(model) as seen:
         model(batch)
@@ -39,31 +42,32 @@ def watch(model: nn.Module, gradients: bool = False) -> Iterator[dict[str, list[
     parts = attentions(model)
     seen: dict[str, list[Attended]] = {path: [] for path in parts}
 
-    def note(path: str, _part: nn.Module, _inputs: Any, attended: Attended) -> None:
-        if gradients and attended.kept is not None and attended.kept.requires_grad:
-            attended.kept.retain_grad()
+    def record(path: str, _part: nn.Module, _inputs: Any, attended: Attended) -> None:
+        weights = attended.stored_weights
+        if gradients and weights is not None and weights.requires_grad:
+            weights.retain_grad()
         seen[path].append(attended)
 
     with ExitStack() as hooks:
         for path, part in parts.items():
             if gradients:
-                hooks.enter_context(changed(part, _written_out))
-            hooks.enter_context(part.register_forward_hook(partial(note, path)))
+                hooks.enter_context(insert_change(part, _unchanged))
+            hooks.enter_context(part.register_forward_hook(partial(record, path)))
         yield seen
 
 
 @contextmanager
-def changed(part: Attention, change: Change) -> Iterator[None]:
-    """Within the `with`, `change` stands between weigh and mix."""
+def insert_change(part: Attention, change: Change) -> Iterator[None]:
+    """Within the `with`, `change` is applied between weigh and mix."""
     part.changes.append(change)
     try:
         yield
     finally:
-        # By identity and from the end: two watchers may have hung the same function there.
-        places = [i for i, other in enumerate(part.changes) if other is change]
-        del part.changes[places[-1]]
+        # By identity and from the end: two watchers may have inserted the same function.
+        indices = [i for i, other in enumerate(part.changes) if other is change]
+        del part.changes[indices[-1]]
 
 
-def _written_out(weights: Tensor, _mask: Tensor | None) -> Tensor:
-    """Changes nothing, but whatever stands at the seam has every weight written out."""
+def _unchanged(weights: Tensor, _mask: Tensor | None) -> Tensor:
+    """Changes nothing; that there is a change at all makes the attention store its weights."""
     return weights

@@ -22,7 +22,7 @@ class Weighing(nn.Module):
 
     pure = False
     """Whether the weights follow from scores and mask alone, so that they can be computed again for
-    the rows somebody asks about. All others have their weights kept."""
+    the rows somebody asks about. All others have their weights stored."""
 
     def forward(
         self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
@@ -142,20 +142,20 @@ class Given(Weighing):
         return (weights if mask is None else weights.masked_fill(~mask, 0.0)), carried
 
 
-class Drawn(NamedTuple):
-    """What a hard look leaves behind for REINFORCE; zeros where there was nothing to draw from."""
+class HardSample(NamedTuple):
+    """One sampled position per query, as REINFORCE needs it; zeros where no key may be seen."""
 
     positions: Tensor  # (batch, …, query), the key looked at
     log_probability: Tensor  # (batch, …, query), of having looked there
-    entropy: Tensor  # (batch, …, query), of the distribution drawn from
+    entropy: Tensor  # (batch, …, query), of the distribution sampled from
 
 
 class Hard(Weighing):
-    """One position, drawn from softmax(scores), has all the weight
+    """One position, sampled from softmax(scores), has all the weight
 
-    Drawing has no gradient. ∇ log p(position) · (reward − baseline) stands in for it, with the
-    entropy as a bonus; both are left behind in `carried`, as a `Drawn`. In evaluation the most
-    likely position is taken, or one is drawn all the same.
+    Sampling has no gradient. ∇ log p(position) · (reward − baseline) stands in for it, with the
+    entropy as a bonus; both are left behind in `carried`, as a `HardSample`. In evaluation the most
+    likely position is taken, or one is sampled all the same.
 
     Xu et al. (2015), section 4.1, equations 11 and 12; Williams (1992).
     """
@@ -168,27 +168,29 @@ class Hard(Weighing):
 
     def forward(
         self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
-    ) -> tuple[Tensor, Drawn]:
+    ) -> tuple[Tensor, HardSample]:
         if scores.shape[-1] == 0:
             nothing = scores.sum(dim=-1)
-            return scores, Drawn(torch.zeros_like(nothing).long(), nothing, nothing)
+            return scores, HardSample(torch.zeros_like(nothing).long(), nothing, nothing)
         weights = masked_softmax(scores, mask)
         blind = weights.detach().sum(dim=-1) == 0  # (batch, …, query)
-        # A blind query draws from the even distribution, and what it drew is then taken away.
-        odds = weights + blind.unsqueeze(-1).to(weights.dtype) / weights.shape[-1]
-        positions = self._pick(odds.detach())  # (batch, …, query)
-        log_odds = odds.clamp(min=torch.finfo(odds.dtype).tiny).log()
-        chosen = log_odds.gather(-1, positions.unsqueeze(-1)).squeeze(-1)
-        entropy = -(odds * log_odds).sum(dim=-1)
-        one_hot = torch.zeros_like(odds).scatter(-1, positions.unsqueeze(-1), 1.0)
-        drawn = Drawn(positions, chosen.masked_fill(blind, 0.0), entropy.masked_fill(blind, 0.0))
-        return one_hot.masked_fill(blind.unsqueeze(-1), 0.0), drawn
+        # A blind query samples from the uniform distribution, and its sample is then taken away.
+        probabilities = weights + blind.unsqueeze(-1).to(weights.dtype) / weights.shape[-1]
+        positions = self._sample(probabilities.detach())  # (batch, …, query)
+        log_probabilities = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+        log_probability = log_probabilities.gather(-1, positions.unsqueeze(-1)).squeeze(-1)
+        entropy = -(probabilities * log_probabilities).sum(dim=-1)
+        one_hot = torch.zeros_like(probabilities).scatter(-1, positions.unsqueeze(-1), 1.0)
+        sample = HardSample(
+            positions, log_probability.masked_fill(blind, 0.0), entropy.masked_fill(blind, 0.0)
+        )
+        return one_hot.masked_fill(blind.unsqueeze(-1), 0.0), sample
 
-    def _pick(self, odds: Tensor) -> Tensor:
+    def _sample(self, probabilities: Tensor) -> Tensor:
         if not self.training and self.evaluate == "argmax":
-            return odds.argmax(dim=-1)
-        flat = odds.reshape(-1, odds.shape[-1])
-        return torch.multinomial(flat, 1, generator=self.generator).view(odds.shape[:-1])
+            return probabilities.argmax(dim=-1)
+        flat = probabilities.reshape(-1, probabilities.shape[-1])
+        return torch.multinomial(flat, 1, generator=self.generator).view(probabilities.shape[:-1])
 
 
 class LocalMonotonic(Weighing):
@@ -202,16 +204,17 @@ class LocalMonotonic(Weighing):
 
     def __init__(self, reach: int = 10):
         super().__init__()
-        self.reach = _checked_reach(reach)
+        _check_reach(reach)
+        self.reach = reach
 
     def forward(
         self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
     ) -> tuple[Tensor, int]:
         step = 0 if carried is None else int(carried)
-        centres = torch.arange(step, step + scores.shape[-2], device=scores.device)
+        steps = torch.arange(step, step + scores.shape[-2], device=scores.device)
         first, count = visible_span(scores, mask)  # (batch, …, query)
-        places = first + torch.minimum(centres, (count - 1).clamp(min=0))
-        window = _window(places, self.reach, scores)
+        centres = first + torch.minimum(steps, (count - 1).clamp(min=0))
+        window = _window_mask(centres, self.reach, scores)
         return masked_softmax(scores, window if mask is None else window & mask), (
             step + scores.shape[-2]
         )
@@ -221,8 +224,8 @@ class LocalPredictive(Weighing):
     """weight = softmax(scores) · exp(−(s − p)² / 2σ²)  for s in [p − D, p + D],  σ = D / 2,
     p = S · sigmoid(vᵀ tanh(W q)),  S the length of the source
 
-    The query says how far into the source to look; a bell around that place favours what is near.
-    The bell comes after the softmax and nothing is normalised again, so rows add up to less than 1.
+    The query says how far into the source to look; a Gaussian around that place favours what is
+    near. It comes after the softmax and nothing is normalised again, so rows add up to less than 1.
     `carried` is p, the centre of each query's window.
 
     Luong, Pham & Manning (2015), section 3.2, equations 9 and 10, *local-p*.
@@ -230,7 +233,8 @@ class LocalPredictive(Weighing):
 
     def __init__(self, query_size: int, hidden_size: int | None = None, reach: int = 10):
         super().__init__()
-        self.reach = _checked_reach(reach)
+        _check_reach(reach)
+        self.reach = reach
         self.hidden = nn.Linear(query_size, hidden_size or query_size, bias=False)
         self.place = nn.Linear(hidden_size or query_size, 1, bias=False)
 
@@ -252,12 +256,12 @@ class LocalPredictive(Weighing):
     ) -> tuple[Tensor, Tensor]:
         first, count = visible_span(scores, mask)
         centres = first + self.centres(queries, count)  # (batch, …, query)
-        window = _window(centres, self.reach, scores)
+        window = _window_mask(centres, self.reach, scores)
         weights = masked_softmax(scores, window if mask is None else window & mask)
-        away = _positions(scores) - centres.unsqueeze(-1)  # (batch, …, query, key)
+        distance = _key_positions(scores) - centres.unsqueeze(-1)  # (batch, …, query, key)
         deviation = self.reach / 2
-        bell = (-away.square() / (2 * deviation**2)).exp()
-        return (weights * bell).to(scores.dtype), centres
+        gaussian = (-distance.square() / (2 * deviation**2)).exp()
+        return (weights * gaussian).to(scores.dtype), centres
 
 
 def visible_span(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -265,19 +269,18 @@ def visible_span(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     if mask is None or scores.shape[-1] == 0:
         count = torch.full(scores.shape[:-1], scores.shape[-1], device=scores.device)
         return torch.zeros_like(count), count
-    seen = mask.expand_as(scores)
-    return seen.int().argmax(dim=-1), seen.sum(dim=-1)
+    visible = mask.expand_as(scores)
+    return visible.int().argmax(dim=-1), visible.sum(dim=-1)
 
 
-def _positions(scores: Tensor) -> Tensor:
+def _key_positions(scores: Tensor) -> Tensor:
     return torch.arange(scores.shape[-1], device=scores.device)
 
 
-def _window(centres: Tensor, reach: int, scores: Tensor) -> Tensor:
-    return (_positions(scores) - centres.unsqueeze(-1)).abs() <= reach  # (batch, …, query, key)
+def _window_mask(centres: Tensor, reach: int, scores: Tensor) -> Tensor:
+    return (_key_positions(scores) - centres.unsqueeze(-1)).abs() <= reach  # (batch, …, query, key)
 
 
-def _checked_reach(reach: int) -> int:
+def _check_reach(reach: int) -> None:
     if reach < 1:
         raise ValueError(f"reach ({reach}) must be 1 or more: the window is [p − reach, p + reach]")
-    return reach

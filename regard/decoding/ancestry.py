@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from regard.attention import Attended, stitched
+from regard.attention import Attended, stitch
 from regard.decoding.hypothesis import Hypothesis
 
 
@@ -69,4 +69,4 @@ def traced(calls: Sequence[Attended], ancestry: Ancestry, hypothesis: Hypothesis
     way = [asked] * before + rows
     # zip ends with the answer: the steps after it belong to rows that went on longer.
     own = [call.pick(row) for call, row in zip(calls, way, strict=False)]
-    return stitched(own)
+    return stitch(own)

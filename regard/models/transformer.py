@@ -32,7 +32,7 @@ from regard.attention import (
     Packed,
     Padding,
     Rotary,
-    sinusoids,
+    Sinusoidal,
 )
 from regard.data.batches import Words
 from regard.layers import Dropout, Embedding, FeedForward, LayerNorm, add_residual
@@ -247,23 +247,13 @@ class Layer(nn.Module):
         return add_residual(x, self.feedforward, norm, self.dropout, self.norm_placement)
 
 
-class Waves(nn.Module):
-    """The sinusoids of all positions as a table, to be looked up like a learned one."""
-
-    table: Tensor
-
-    def __init__(self, longest: int, model_size: int):
-        super().__init__()
-        table = sinusoids(torch.arange(longest), model_size)  # (position, model)
-        self.register_buffer("table", table, persistent=False)
-
-
-def _positions(config: TransformerLMConfig) -> LearnedPositions | Waves | None:
+def _positions(config: TransformerLMConfig) -> LearnedPositions | Sinusoidal | None:
     """Rotary positions turn queries and keys inside the attention, so nothing is added here."""
     if config.positions == "rotary":
         return None
-    kind = LearnedPositions if config.positions == "learned" else Waves
-    return kind(config.longest, config.model_size)
+    if config.positions == "sinusoidal":
+        return Sinusoidal(config.model_size, config.longest)
+    return LearnedPositions(config.longest, config.model_size)
 
 
 def _words_behind_padding(batch: Words, state: TransformerState) -> Tensor | None:

@@ -1,6 +1,7 @@
-"""The heart against an independent plain-torch formula: values, gradients, weights on demand."""
+"""Attention against an independent plain-torch formula: values, gradients, weights on demand."""
 
 import math
+from itertools import cycle, product
 
 import pytest
 import torch
@@ -92,7 +93,8 @@ MASKS = {
     "formula": ((Causal() & Packed(DOCUMENTS)) | Padding(LENGTHS), ((key <= place) & own) | padded),
     "tensor": (ANY, ANY),
 }
-LEADING = {"one head": (2,), "three heads": (2, 3), "many heads": (2, 17), "five axes": (2, 3, 2)}
+LEADING = [(2,), (2, 3), (2, 17), (2, 3, 2)]
+PLACES = [(leading, "whole") for leading in LEADING] + [((2, 3), "in blocks")]
 
 
 def tensors(lead, dtype=torch.float64):
@@ -109,7 +111,7 @@ def plain_weights(scores, visible):
     return scores.softmax(dim=-1).nan_to_num(0.0)
 
 
-def compared(ours, theirs, inputs):
+def assert_same(ours, theirs, inputs):
     """Equal values, and equal gradients for one random loss."""
     assert_close(ours, theirs)
     upstream = torch.randn_like(theirs)
@@ -117,41 +119,41 @@ def compared(ours, theirs, inputs):
         torch.autograd.grad(out, inputs, upstream, allow_unused=True, retain_graph=True)
         for out in (ours, theirs)
     )
-    for told, true in zip(*pairs, strict=True):
-        if told is None or true is None:
-            assert told is true
+    for actual, expected in zip(*pairs, strict=True):
+        if actual is None or expected is None:
+            assert actual is expected
         else:
-            assert_close(told, true)
+            assert_close(actual, expected)
 
 
-@pytest.mark.parametrize(
-    "leading, blocks",
-    [(leading, "whole") for leading in LEADING] + [("three heads", "in blocks")],
-)
-@pytest.mark.parametrize("kind", MASKS)
-@pytest.mark.parametrize("name", SCORES)
-def test_every_score_mask_and_heads_agree_with_the_formula(
-    name, kind, leading, blocks, monkeypatch
-):
+# Places take turns: each score and each mask comes to each of them.
+@pytest.mark.parametrize("pair, place", list(zip(product(SCORES, MASKS), cycle(PLACES))), ids=str)
+def test_every_score_mask_and_heads_agree_with_the_formula(pair, place, monkeypatch):
+    (name, kind), (leading, blocks) = pair, place
     if blocks == "in blocks":
-        monkeypatch.setattr(fused, "WRITTEN", 20)
-        monkeypatch.setattr(attention, "BLOCK", 20)
+        monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 20)
+        monkeypatch.setattr(attention, "SCORES_PER_BLOCK", 20)
     build, formula = SCORES[name]
     mask, visible = MASKS[kind]
     score = build().double()
-    inputs = tensors(LEADING[leading])
+    inputs = tensors(leading)
     queries, keys, values = inputs
     read = Attention(score)(queries, keys, values, mask)
     weights = plain_weights(formula(score, queries, keys), visible)
-    compared(read.context, weights @ values, [*inputs, *score.parameters()])
+    assert_same(read.context, weights @ values, [*inputs, *score.parameters()])
     assert_close(read.weights, weights)
 
 
-@pytest.mark.parametrize("kind", MASKS)
-@pytest.mark.parametrize("leading", LEADING)
-@pytest.mark.parametrize("name", SCORES)
+def single():
+    """Every mask with all leading axes; scores take turns."""
+    names = list(SCORES)
+    for (i, kind), (j, leading) in product(enumerate(MASKS), enumerate(LEADING)):
+        yield names[(i + j) % len(names)], leading, kind
+
+
+@pytest.mark.parametrize("name, leading, kind", list(single()), ids=str)
 def test_fused_single_precision_agrees_with_its_weights_on_demand(name, leading, kind):
-    queries, keys, values = tensors(LEADING[leading], torch.float32)
+    queries, keys, values = tensors(leading, torch.float32)
     read = Attention(SCORES[name][0]())(queries, keys, values, MASKS[kind][0])
     assert (read.weights @ values - read.context).abs().max() <= 1e-5
 
@@ -168,12 +170,11 @@ def test_fused_single_precision_agrees_over_hundreds_of_tokens(name):
             assert (some @ values[:, 1:] - read.context[:, 1:, [0, 37, 508]]).abs().max() <= 1e-5
 
 
-@pytest.mark.parametrize("blocks", ["whole", "in blocks"])
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name, blocks", list(zip(SCORES, cycle(["whole", "in blocks"]))))
 def test_the_whole_attention_has_the_gradient_of_finite_differences(name, blocks, monkeypatch):
     if blocks == "in blocks":
-        monkeypatch.setattr(fused, "WRITTEN", 1)
-        monkeypatch.setattr(attention, "BLOCK", 1)
+        monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 1)
+        monkeypatch.setattr(attention, "SCORES_PER_BLOCK", 1)
     model = Attention(SCORES[name][0](), Softmax(temperature=0.8)).double()
     inputs = [torch.randn(2, n, SIZE, dtype=torch.float64, requires_grad=True) for n in (3, 4, 4)]
     mask = StrictlyCausal() & Padding(torch.tensor([4, 2]))
@@ -201,7 +202,7 @@ POSITIONS = {
 }
 
 
-def turned(x, places):
+def rotate(x, places):
     """Each pair (2i, 2i + 1) as a complex number times e^(i · place / 10000^(2i / size))."""
     rates = 10000.0 ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
     turns = torch.polar(torch.ones(()).double(), places.double().unsqueeze(-1) * rates)
@@ -223,7 +224,7 @@ def heads_by_formula(model, x, visible, position):
         a = q[..., head * size : (head + 1) * size]
         b, c = (t[..., group * size : (group + 1) * size] for t in (k, v))
         if position == "rotary":
-            a, b = turned(a, places), turned(b, places)
+            a, b = rotate(a, places), rotate(b, places)
         scores = a @ b.mT / math.sqrt(size)
         if position == "alibi":
             scores = scores - distance.abs() / 2 ** (8 * (head + 1) / HEADS)
@@ -234,9 +235,14 @@ def heads_by_formula(model, x, visible, position):
     return F.linear(torch.cat(read, dim=-1), model.output.weight, model.output.bias)
 
 
-@pytest.mark.parametrize("groups", [4, 2, 1])
-@pytest.mark.parametrize("kind", ["no mask", "causal", "padding", "both"])
-@pytest.mark.parametrize("position", POSITIONS)
+def ways():
+    """Every position under every mask; groups take turns."""
+    kinds = ["no mask", "causal", "padding", "both"]
+    for (i, position), (j, kind) in product(enumerate(POSITIONS), enumerate(kinds)):
+        yield position, kind, [4, 2, 1][(i + j) % 3]
+
+
+@pytest.mark.parametrize("position, kind, groups", list(ways()))
 def test_heads_with_positions_groups_and_masks_agree_with_the_formula(position, kind, groups):
     model = MultiHead(HEADS * HEAD, HEADS, key_value_heads=groups, position=POSITIONS[position]())
     for parameter in model.double().parameters():
@@ -251,7 +257,7 @@ def test_heads_with_positions_groups_and_masks_agree_with_the_formula(position, 
         "both": (Causal() & Padding(torch.tensor([0, 4])), past & real),
     }[kind]
     ours = model(x, mask=mask)
-    compared(ours, heads_by_formula(model, x, visible, position), [x, *model.parameters()])
+    assert_same(ours, heads_by_formula(model, x, visible, position), [x, *model.parameters()])
 
 
 def test_watched_weights_are_those_of_torchs_own_heads():

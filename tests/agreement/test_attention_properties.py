@@ -40,7 +40,7 @@ FORMULAS = {
         torch.tanh(s.query(q).unsqueeze(-2) + s.key(k).unsqueeze(-3)) @ s.direction
     ),
 }
-sizes = st.integers(0, 7)
+names, sizes = st.sampled_from(list(SCORES)), st.integers(0, 7)
 
 
 @st.composite
@@ -61,27 +61,26 @@ def cases(draw):
 @pytest.fixture(params=["whole", "in blocks"])
 def _blocks(request, monkeypatch):
     if request.param == "in blocks":
-        monkeypatch.setattr(fused, "WRITTEN", 10)
-        monkeypatch.setattr(attention, "BLOCK", 10)
+        monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 10)
+        monkeypatch.setattr(attention, "SCORES_PER_BLOCK", 10)
 
 
-def widened(mask, axes):
+def widen(mask, axes):
     while mask.dim() < axes:
         mask = mask.unsqueeze(1) if mask.dim() > 2 else mask.unsqueeze(0)
     return mask
 
 
 @pytest.mark.usefixtures("_blocks")
-@pytest.mark.parametrize("name", SCORES)
-@settings(deadline=None, max_examples=25)
-@given(case=cases())
+@settings(deadline=None, max_examples=60)
+@given(name=names, case=cases())
 def test_the_context_is_the_formulas_for_any_shape_and_mask(name, case):
     (queries, keys, values), mask = case
     model = Attention(SCORES[name]()).double()
     with torch.no_grad():
         read = model(queries, keys, values, mask)
         scores = FORMULAS[name](model.score, queries, keys)
-    visible = widened(mask, scores.dim()).expand_as(scores)
+    visible = widen(mask, scores.dim()).expand_as(scores)
     weights = scores.masked_fill(~visible, -math.inf).softmax(dim=-1).nan_to_num(0.0)
     assert read.context.shape == (*queries.shape[:-1], values.shape[-1])
     assert_close(read.context, weights @ values)
@@ -96,15 +95,14 @@ def test_weights_are_nothing_where_hidden_and_a_whole_where_seen(weigh, case):
     (queries, keys, values), mask = case
     read = Attention(Dot(), weigh())(queries.abs(), keys.abs(), values, mask)
     weights = read.weights
-    visible = widened(mask, weights.dim()).expand_as(weights)
+    visible = widen(mask, weights.dim()).expand_as(weights)
     assert (weights[~visible] == 0).all()
     assert (weights >= 0).all()
     assert_close(weights.sum(dim=-1), visible.any(dim=-1).double())
 
 
-@pytest.mark.parametrize("name", SCORES)
-@settings(deadline=None, max_examples=25)
-@given(case=cases(), data=st.data())
+@settings(deadline=None, max_examples=60)
+@given(name=names, case=cases(), data=st.data())
 def test_keys_in_another_order_have_their_weights_in_that_order(name, case, data):
     (queries, keys, values), mask = case
     order = torch.tensor(data.draw(st.permutations(range(keys.shape[-2]))), dtype=torch.long)
@@ -115,9 +113,8 @@ def test_keys_in_another_order_have_their_weights_in_that_order(name, case, data
     assert_close(other.context, read.context)
 
 
-@pytest.mark.parametrize("name", SCORES)
-@settings(deadline=None, max_examples=25)
-@given(case=cases(), data=st.data())
+@settings(deadline=None, max_examples=60)
+@given(name=names, case=cases(), data=st.data())
 def test_what_may_not_be_seen_makes_no_difference(name, case, data):
     (queries, keys, values), mask = case
     if not keys.shape[-2]:

@@ -1,4 +1,4 @@
-"""What the tests of the heart share: the same numbers in every run, and a door to every path."""
+"""What the tests of attention share: the same numbers in every run, and a door to every path."""
 
 from collections.abc import Callable
 
@@ -19,10 +19,8 @@ def take(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """take(path): from now on long inputs are those of a few numbers, so that blocks are met."""
 
     def choose(path: str) -> None:
-        if path == "by rows":
-            monkeypatch.setattr(fused, "WRITTEN", 1)
         if path == "blocked":
-            monkeypatch.setattr(explicit, "BLOCK", 1)
-            monkeypatch.setattr(fused, "WRITTEN", 1)
+            monkeypatch.setattr(explicit, "SCORES_PER_BLOCK", 1)
+            monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 1)
 
     return choose

@@ -23,10 +23,13 @@ def gradients(scores, upstream, *inputs):
 
 
 # A tile of one number, tiles that cut keys, queries or the batch unevenly, one tile for all.
-@pytest.mark.parametrize("tile", [1, 5, 17, 60, 150, 400, 1 << 19])
-@pytest.mark.parametrize("spread", [1.0, 1000.0], ids=["factored", "summed first"])
+@pytest.mark.parametrize(
+    "tile, spread",
+    [(5, 1.0), (60, 1.0), (400, 1.0), (1 << 19, 1.0), (1, 1e3), (17, 1e3), (150, 1e3)],
+    ids=str,
+)
 def test_tiles_of_any_size_give_the_written_out_scores_and_gradients(tile, spread, monkeypatch):
-    monkeypatch.setattr(additive, "TILE", tile)
+    monkeypatch.setattr(additive, "TILE_NUMEL", tile)
     queries, keys, direction = leaf(3, 7, 5, spread=spread), leaf(3, 11, 5, spread=spread), leaf(5)
     scores = additive_scores(queries, keys, direction)
     expected = written_out(queries, keys, direction)
@@ -34,14 +37,32 @@ def test_tiles_of_any_size_give_the_written_out_scores_and_gradients(tile, sprea
     upstream = torch.randn_like(scores)
     ours = gradients(scores, upstream, queries, keys, direction)
     theirs = gradients(expected, upstream, queries, keys, direction)
-    for told, true in zip(ours, theirs, strict=True):
-        assert_close(told, true)
+    for actual, correct in zip(ours, theirs, strict=True):
+        assert_close(actual, correct)
 
 
 @pytest.mark.parametrize("tile", [13, 1 << 19])
 def test_the_gradient_is_that_of_finite_differences(tile, monkeypatch):
-    monkeypatch.setattr(additive, "TILE", tile)
+    monkeypatch.setattr(additive, "TILE_NUMEL", tile)
     assert gradcheck(additive_scores, (leaf(2, 3, 5), leaf(2, 7, 5), leaf(5)))
+
+
+@pytest.mark.parametrize("tile", [1, 7, 60, 150])
+def test_no_tile_holds_more_numbers_than_it_may(tile, monkeypatch):
+    monkeypatch.setattr(additive, "TILE_NUMEL", tile)
+    queries, keys = torch.empty(3, 7, 5), torch.empty(3, 11, 5)
+    covered = torch.zeros(3, 7, 11)
+    for index in additive._tiles(queries, keys):
+        covered[index] += 1
+        assert 5 * covered[index].numel() <= max(tile, 5)
+    assert (covered == 1).all()
+
+
+def test_autocast_rounds_the_vectors_and_not_the_sums():
+    queries, keys, direction = torch.randn(2, 5, 64), torch.randn(2, 7, 64), torch.ones(64)
+    alone = additive_scores(queries, keys, direction)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(additive_scores(queries, keys, direction), alone)
 
 
 def test_leading_axes_may_be_any():
@@ -59,7 +80,7 @@ def test_heads_cut_from_one_vector_need_not_lie_in_a_row():
     assert_close(scores, written_out(queries, keys, direction))
 
 
-@pytest.mark.parametrize("spread", [0.01, 1.0, 10.0, 37.0, 39.9, 45.0, 60.0, 100.0, 1e4])
+@pytest.mark.parametrize("spread", [0.01, 10.0, 39.9, 45.0, 100.0, 1e4])
 def test_huge_numbers_of_both_signs_agree_with_tanh(spread):
     size = 13
     signs = torch.randn(2, 7, size).sign()
@@ -74,8 +95,8 @@ def test_huge_numbers_of_both_signs_agree_with_tanh(spread):
     upstream = torch.randn_like(scores)
     ours = gradients(scores, upstream, queries, keys, direction)
     theirs = gradients(expected, upstream.double(), *exact)
-    for told, true in zip(ours, theirs, strict=True):
-        assert_close(told.double(), true, atol=2e-5, rtol=1e-5)
+    for actual, correct in zip(ours, theirs, strict=True):
+        assert_close(actual.double(), correct, atol=2e-5, rtol=1e-5)
 
 
 def test_a_saturated_pair_scores_the_sum_of_the_direction_and_has_no_slope():
@@ -117,9 +138,9 @@ def test_half_precision_agrees_as_far_as_its_digits_go(dtype, near):
     assert_close(scores.double(), expected, atol=near, rtol=near)
     ours = gradients(scores.sum(), None, queries, keys, direction)
     theirs = gradients(expected.sum(), None, *exact)
-    for told, true in zip(ours, theirs, strict=True):
-        assert told.dtype == dtype
-        assert_close(told.double(), true, atol=5 * near, rtol=near)
+    for actual, correct in zip(ours, theirs, strict=True):
+        assert actual.dtype == dtype
+        assert_close(actual.double(), correct, atol=5 * near, rtol=near)
 
 
 def test_the_sum_over_many_pairs_keeps_its_digits():
@@ -131,8 +152,8 @@ def test_the_sum_over_many_pairs_keeps_its_digits():
     upstream = torch.randn_like(scores)
     ours = gradients(scores, upstream, queries, keys, direction)
     theirs = gradients(written_out(*exact), upstream.double(), *exact)
-    for told, true in zip(ours, theirs, strict=True):
-        assert_close(told.double(), true, atol=1e-3, rtol=1e-4)
+    for actual, correct in zip(ours, theirs, strict=True):
+        assert_close(actual.double(), correct, atol=1e-3, rtol=1e-4)
 
 
 def test_the_score_learns_the_same_step_as_the_written_out_network():
@@ -143,5 +164,5 @@ def test_the_score_learns_the_same_step_as_the_written_out_network():
     W, b, U, v = score.query.weight, score.query.bias, score.key.weight, score.direction
     expected = written_out(queries @ W.T + b, keys @ U.T, v)
     theirs = gradients(expected, upstream, *score.parameters())
-    for told, true in zip(ours, theirs, strict=True):
-        assert_close(told, true)
+    for actual, correct in zip(ours, theirs, strict=True):
+        assert_close(actual, correct)

@@ -30,9 +30,9 @@ def one_hot(place, size=5):
     return torch.eye(size, dtype=torch.float64)[[place]]
 
 
-def by_loops(scores, told):
+def by_loops(scores, carried):
     """Equations 5 to 9 for one row, in plain Python."""
-    previous, (strength,), (gate,), shift, (gamma,) = (x.tolist() for x in told)
+    previous, (strength,), (gate,), shift, (gamma,) = (x.tolist() for x in carried)
     n, reach = len(scores), len(shift) // 2
     exponentials = [math.exp(strength * s) for s in scores]
     content = [e / sum(exponentials) for e in exponentials]
@@ -50,11 +50,11 @@ def test_the_four_stages_are_those_of_the_paper(reach):
     scores = torch.randn(2, 3, 7, dtype=torch.float64)
     raw = torch.randn(2, 3, 3 + 2 * reach + 1, dtype=torch.float64)
     previous = torch.rand(2, 3, 7, dtype=torch.float64).softmax(dim=-1)
-    told = Controls.of(raw, previous)
-    weights, stages = NTMAddressing()(scores, None, scores, told)
+    carried = Controls.of(raw, previous)
+    weights, stages = NTMAddressing()(scores, None, scores, carried)
     for b in range(2):
         for i in range(3):
-            expected = by_loops(scores[b, i].tolist(), [x[b, i] for x in told])
+            expected = by_loops(scores[b, i].tolist(), [x[b, i] for x in carried])
             for stage, loops in zip(stages, expected, strict=True):
                 assert_close(stage[b, i], torch.tensor(loops, dtype=torch.float64))
     assert weights is stages.sharpened
@@ -62,11 +62,11 @@ def test_the_four_stages_are_those_of_the_paper(reach):
 
 def test_raw_controls_are_bent_into_their_ranges():
     raw, previous = 5 * torch.randn(11, 1, 6), torch.rand(11, 1, 7)
-    told = Controls.of(raw, previous)
-    assert_close(told.strength, raw[..., 0:1].exp().log1p())
-    assert_close(told.gate, 1 / (1 + (-raw[..., 1:2]).exp()))
-    assert_close(told.sharpening, 1 + raw[..., 2:3].exp().log1p())
-    assert_close(told.shift, raw[..., 3:].softmax(dim=-1))
+    carried = Controls.of(raw, previous)
+    assert_close(carried.strength, raw[..., 0:1].exp().log1p())
+    assert_close(carried.gate, 1 / (1 + (-raw[..., 1:2]).exp()))
+    assert_close(carried.sharpening, 1 + raw[..., 2:3].exp().log1p())
+    assert_close(carried.shift, raw[..., 3:].softmax(dim=-1))
 
 
 def test_a_closed_gate_keeps_looking_where_it_looked():
@@ -84,8 +84,8 @@ def test_an_open_gate_looks_by_content_alone():
 @pytest.mark.parametrize("shift, place, arrives", [(RIGHT, 2, 3), (LEFT, 2, 1), (RIGHT, 4, 0)])
 def test_a_shift_moves_the_look_to_the_neighbour_and_round_the_end(shift, place, arrives):
     scores = torch.randn(1, 5, dtype=torch.float64)
-    told = controls(one_hot(place), gate=0.0, shift=shift)
-    weights, _ = NTMAddressing()(scores, None, scores, told)
+    carried = controls(one_hot(place), gate=0.0, shift=shift)
+    weights, _ = NTMAddressing()(scores, None, scores, carried)
     assert_close(weights, one_hot(arrives))
 
 
@@ -95,12 +95,12 @@ def test_a_step_in_a_large_memory_is_one_place_in_half_precision_too(autocast, d
     memory = torch.randn(1, 5_003, 16)
     previous = torch.zeros(1, 1, 5_003)
     previous[0, 0, 4_097] = 1.0
-    told = Controls.of(torch.tensor([[[0.0, -99.0, 0.0, -99.0, -99.0, 99.0]]]), previous)
+    carried = Controls.of(torch.tensor([[[0.0, -99.0, 0.0, -99.0, -99.0, 99.0]]]), previous)
     if not autocast:
-        memory, told = memory.to(dtype), Controls(*(part.to(dtype) for part in told))
+        memory, carried = memory.to(dtype), Controls(*(part.to(dtype) for part in carried))
     attention = Attention(Cosine(), NTMAddressing()).to(memory.dtype)
     with torch.autocast("cpu", dtype, enabled=autocast):
-        read = attention(memory[:, :1], memory, memory, carried=told)
+        read = attention(memory[:, :1], memory, memory, carried=carried)
     assert read.weights[0, 0].nonzero().flatten().tolist() == [4_098]
     assert_close(read.context.float(), memory[:, 4_098:4_099].to(dtype).float())
 
@@ -136,11 +136,11 @@ def test_sharpening_nothing_gives_nothing():
 
 def test_gradients_are_finite_where_weights_are_exactly_zero():
     scores = torch.randn(1, 5, requires_grad=True)
-    told = controls(one_hot(2).float(), gate=0.0, shift=RIGHT, sharpening=1.7)
-    told = Controls(*(x.clone().requires_grad_() for x in told))
-    weights, _ = NTMAddressing()(scores, None, scores, told)
+    carried = controls(one_hot(2).float(), gate=0.0, shift=RIGHT, sharpening=1.7)
+    carried = Controls(*(x.clone().requires_grad_() for x in carried))
+    weights, _ = NTMAddressing()(scores, None, scores, carried)
     (weights * torch.randn(1, 5)).sum().backward()
-    for tensor in (scores, *told):
+    for tensor in (scores, *carried):
         assert tensor.grad.isfinite().all()
 
 
@@ -169,16 +169,16 @@ def test_the_addressing_has_the_gradient_of_its_formula():
 def test_hidden_places_get_nothing_even_by_shifting():
     scores = torch.randn(1, 5, dtype=torch.float64)
     mask = torch.tensor([[True, True, True, False, True]])
-    told = controls(one_hot(2), gate=0.0, shift=[0.0, 0.5, 0.5])
-    weights, _ = NTMAddressing()(scores, mask, scores, told)
+    carried = controls(one_hot(2), gate=0.0, shift=[0.0, 0.5, 0.5])
+    weights, _ = NTMAddressing()(scores, mask, scores, carried)
     assert_close(weights, one_hot(2))
 
 
 def test_addressing_reads_a_memory_through_the_core():
     memory = torch.eye(5, dtype=torch.float64).unsqueeze(0)  # (batch, place, size)
     query = memory[:, 3:4]
-    told = controls(torch.zeros(1, 1, 5, dtype=torch.float64), strength=50.0, shift=RIGHT)
-    read = Attention(Cosine(), NTMAddressing())(query, memory, memory, carried=told)
+    carried = controls(torch.zeros(1, 1, 5, dtype=torch.float64), strength=50.0, shift=RIGHT)
+    read = Attention(Cosine(), NTMAddressing())(query, memory, memory, carried=carried)
     assert_close(read.context, memory[:, 4:5], atol=1e-6, rtol=0)
     assert_close(read.carried.content, memory[:, 3:4], atol=1e-6, rtol=0)
     assert torch.equal(read.weights, read.carried.sharpened)

@@ -169,7 +169,7 @@ def test_the_rest_of_the_model_goes_on_from_the_edit():
         edited = model(x)
     first = x + heads_by_hand(model.layers[0], x, hidden=(0, 2))
     assert_close(edited, first + heads_by_hand(model.layers[1], first))
-    assert not torch.allclose(edited, model(x))
+    assert not torch.allclose(edited, model(x), atol=1e-3)
 
 
 def test_an_edited_row_moves_only_what_reads_from_it():
@@ -178,8 +178,15 @@ def test_an_edited_row_moves_only_what_reads_from_it():
     with edit(model, {"layers.0": zero(rows=4)}):
         edited = model(x, Causal())
     assert_close(edited[:, :4], plain[:, :4], atol=1e-5, rtol=1e-5)
-    assert not torch.allclose(edited[:, 4], plain[:, 4])
-    assert not torch.allclose(edited[:, 6], plain[:, 6])
+    assert not torch.allclose(edited[:, 4], plain[:, 4], atol=1e-3)
+    assert not torch.allclose(edited[:, 6], plain[:, 6], atol=1e-3)
+
+
+def test_an_edit_knows_what_may_be_seen():
+    attention, x = Attention(Dot()), torch.randn(1, 3, 5)
+    with edit(attention, {"attention": "uniform"}):
+        weights = attention(x, x, x, Causal()).weights
+    assert_close(weights[0], torch.tensor([[1, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]]))
 
 
 def test_gradients_flow_round_the_edit():
@@ -200,6 +207,17 @@ def test_changes_are_made_one_after_the_other():
         weights = seen["attention"][0].weights
         assert (weights[:, :, 2] == 0).all()
         assert (weights[:, :, :2] == 1).all()
+
+
+def test_an_edit_that_ends_first_takes_away_only_its_own_change():
+    attention, x = Attention(Dot()), torch.randn(1, 3, 5)
+    first, second = (edit(attention, {"attention": zero(rows=row)}) for row in range(2))
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert (attention(x, x, x).weights == 0).all(dim=-1).tolist() == [[False, True, False]]
+    second.__exit__(None, None, None)
+    assert not attention.changes
 
 
 def test_names_are_enough_for_the_plain_edits():

@@ -1,5 +1,7 @@
 """The fused path: one context and one gradient, whole, by rows, and padded for the kernel."""
 
+from itertools import cycle, product
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -32,7 +34,15 @@ MASKS = {
     "packed": lambda rows, keys: Packed(torch.arange(2 * keys).view(2, keys) // 3),
     "tensor": lambda rows, keys: as_mask(torch.rand(2, rows, keys) > 0.5),
 }
-LEADING = {"one head": (2,), "three heads": (2, 3), "five axes": (2, 3, 2)}
+LEADING = [(2,), (2, 3), (2, 3, 2)]
+SIZES = [(7, 7), (3, 7), (1, 7)]  # (query, key)
+LIMITS = [1 << 22, 50, 1]  # all rows at once, some, one by one
+
+
+def shapes():
+    """Every mask over all sizes; limits and leading axes take turns, so that any two meet."""
+    for (i, name), (j, size) in product(enumerate(MASKS), enumerate(SIZES)):
+        yield name, size, LIMITS[(i + j) % 3], LEADING[(i + 2 * j) % 3]
 
 
 def leaf(*shape):
@@ -66,70 +76,65 @@ def both(queries, keys, values, mask, bias=None, scale=0.7, sharpness=1.3):
 
 
 def agree(pair):
-    for told, true in zip(*pair, strict=True):
-        assert_close(told, true)
+    for actual, expected in zip(*pair, strict=True):
+        assert_close(actual, expected)
 
 
-@pytest.mark.parametrize("rows, keys", [(7, 7), (3, 7), (1, 7)])
-@pytest.mark.parametrize("written", [1 << 22, 50, 1], ids=["whole", "some rows", "row by row"])
-@pytest.mark.parametrize("leading", LEADING)
-@pytest.mark.parametrize("name", MASKS)
-def test_every_mask_gives_the_plain_context_and_gradients(
-    name, leading, written, rows, keys, monkeypatch
-):
-    monkeypatch.setattr(fused, "WRITTEN", written)
-    lead = LEADING[leading]
-    agree(
-        both(
-            leaf(*lead, rows, 5),
-            leaf(*lead, keys, 5),
-            leaf(*lead, keys, 5),
-            MASKS[name](rows, keys),
-        )
-    )
+@pytest.mark.parametrize("name, size, limit, leading", list(shapes()), ids=str)
+def test_every_mask_gives_the_plain_context_and_gradients(name, size, limit, leading, monkeypatch):
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", limit)
+    rows, keys = size
+    vectors = [leaf(*leading, n, 5) for n in (rows, keys, keys)]
+    agree(both(*vectors, MASKS[name](rows, keys)))
 
 
-@pytest.mark.parametrize("written", [1 << 22, 50, 1], ids=["whole", "some rows", "row by row"])
-@pytest.mark.parametrize("make", [ALiBi, RelativeBias])
-@pytest.mark.parametrize("name", MASKS)
-def test_every_mask_beside_a_bias_gives_the_plain_context_and_gradients(
-    name, make, written, monkeypatch
-):
-    monkeypatch.setattr(fused, "WRITTEN", written)
+@pytest.mark.parametrize(
+    "pair, limit", list(zip(product(MASKS, [ALiBi, RelativeBias]), cycle(LIMITS))), ids=str
+)
+def test_every_mask_beside_a_bias_gives_the_plain_context_and_gradients(pair, limit, monkeypatch):
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", limit)
+    name, make = pair
     bias = make(3).double()(5, 7)
     mask = MASKS[name](5, 7)
     agree(both(leaf(2, 3, 5, 11), leaf(2, 3, 7, 11), leaf(2, 3, 7, 11), mask, bias))
 
 
-@pytest.mark.parametrize("size, value", [(3, 11), (11, 3), (1, 2), (2, 1)])
-@pytest.mark.parametrize("leading", LEADING)
-def test_values_need_not_be_as_wide_as_keys(leading, size, value):
-    lead = LEADING[leading]
-    agree(both(leaf(*lead, 5, size), leaf(*lead, 5, size), leaf(*lead, 5, value), Causal()))
+WIDTHS = [(3, 11), (11, 3), (1, 2), (2, 1)]
 
 
-@pytest.mark.parametrize("rows, keys", [(7, 3), (5, 1), (5, 0), (0, 5)])
-@pytest.mark.parametrize("written", [1 << 22, 1], ids=["whole", "row by row"])
-@pytest.mark.parametrize("name", ["no mask", "causal", "strictly causal", "window", "padding"])
+@pytest.mark.parametrize("widths, leading", list(zip(WIDTHS, cycle(LEADING))), ids=str)
+def test_values_need_not_be_as_wide_as_keys(widths, leading):
+    size, value = widths
+    agree(both(*(leaf(*leading, 5, width) for width in (size, size, value)), Causal()))
+
+
+FEW_KEYS = [(7, 3), (5, 1), (5, 0), (0, 5)]  # (query, key)
+UNEVEN = ["no mask", "causal", "strictly causal", "window", "padding"]
+
+
+@pytest.mark.parametrize(
+    "pair, limit", list(zip(product(FEW_KEYS, UNEVEN), cycle([1 << 22, 1]))), ids=str
+)
 def test_more_queries_than_keys_and_empty_axes_read_what_the_formula_reads(
-    name, written, rows, keys, monkeypatch
+    pair, limit, monkeypatch
 ):
-    monkeypatch.setattr(fused, "WRITTEN", written)
-    for lead in LEADING.values():
-        mask = MASKS[name](rows, keys)
-        agree(both(leaf(*lead, rows, 5), leaf(*lead, keys, 5), leaf(*lead, keys, 3), mask))
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", limit)
+    (rows, keys), name = pair
+    for leading in LEADING:
+        vectors = [leaf(*leading, n, width) for n, width in ((rows, 5), (keys, 5), (keys, 3))]
+        agree(both(*vectors, MASKS[name](rows, keys)))
 
 
 def test_a_block_of_rows_reads_only_the_keys_in_its_span(monkeypatch):
-    monkeypatch.setattr(fused, "WRITTEN", 1)
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 1)
     seen = []
-    kernel = fused._kernel
+    kernel = fused._sdpa
 
     def noting(queries, keys, *rest, **words):
         seen.append(keys.shape[-2])
         return kernel(queries, keys, *rest, **words)
 
-    monkeypatch.setattr(fused, "_kernel", noting)
+    monkeypatch.setattr(fused, "_sdpa", noting)
     with torch.no_grad():
         both_masks = Window(2) & Padding(torch.tensor([11]))
         fused_context(
@@ -166,14 +171,20 @@ BATCH_MASKS = {
 }
 
 
+def limited():
+    """Every mask with every bias; limits take turns."""
+    limits = [1 << 13, 3 * 61 * 61, 2 * 3 * 61 * 61 + 1]
+    makers = [None, ALiBi, RelativeBias]
+    for (i, name), (j, make) in product(enumerate(BATCH_MASKS), enumerate(makers)):
+        yield name, make, limits[(i + j) % 3]
+
+
 @pytest.mark.parametrize("grad", [False, True], ids=["without gradients", "with gradients"])
-@pytest.mark.parametrize("make", [None, ALiBi, RelativeBias])
-@pytest.mark.parametrize("name", BATCH_MASKS)
-@pytest.mark.parametrize("written", [1 << 13, 3 * 61 * 61, 2 * 3 * 61 * 61 + 1])
+@pytest.mark.parametrize("name, make, limit", list(limited()))
 def test_what_is_written_out_keeps_to_the_limit_whatever_batch_and_heads(
-    written, name, make, grad, monkeypatch
+    name, make, limit, grad, monkeypatch
 ):
-    monkeypatch.setattr(fused, "WRITTEN", written)
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", limit)
     position, mask = make and make(3), BATCH_MASKS[name]()
     tensors = [torch.randn(5, 3, 61, 2, requires_grad=grad) for _ in range(3)]
     with Largest() as largest, torch.set_grad_enabled(grad):
@@ -181,10 +192,21 @@ def test_what_is_written_out_keeps_to_the_limit_whatever_batch_and_heads(
         context = fused_context(InnerProduct(*tensors[:2], 0.7, bias), tensors[2], mask, 1.0)
         if grad:
             context.sum().backward()
-    assert largest.numbers <= written
+    assert largest.numbers <= limit
     visible = None if mask is None else fit(mask.dense(61, 61), 4)
     expected = plain(*tensors, 0.7, visible, None if bias is None else bias.table())
     assert_close(context, expected)
+
+
+def test_no_written_mask_is_kept_for_the_backward_pass(monkeypatch):
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 61 * 7)
+    tensors = [torch.randn(1, 1, 61, 2, requires_grad=True) for _ in range(3)]
+    sizes = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda x: sizes.append(x.numel()) or x, lambda x: x
+    ):
+        fused_context(InnerProduct(*tensors[:2]), tensors[2], Window(61, 61), 1.0)
+    assert sum(sizes) < 61 * 61
 
 
 def test_a_bias_alone_is_added_by_the_fused_kernel():
@@ -201,19 +223,19 @@ def test_a_bias_alone_is_added_by_the_fused_kernel():
 
 
 def test_long_texts_without_a_batch_are_read_in_long_blocks(monkeypatch):
-    monkeypatch.setattr(fused, "WRITTEN", 31 * 31)
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", 31 * 31)
     blocks = []
-    rows = fused._rows
-    monkeypatch.setattr(fused, "_rows", lambda *given: blocks.append(given[:2]) or rows(*given))
+    read = fused._rows_context
+    monkeypatch.setattr(fused, "_rows_context", lambda *x: blocks.append(x[:2]) or read(*x))
     tensors = [torch.randn(31, 5) for _ in range(3)]
     with torch.no_grad():
         fused_context(InnerProduct(*tensors[:2]), tensors[2], Window(3), 1.0)
     assert blocks == [(0, 31)]
 
 
-@pytest.mark.parametrize("written", [1 << 22, 1], ids=["whole", "row by row"])
-def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(written, monkeypatch):
-    monkeypatch.setattr(fused, "WRITTEN", written)
+@pytest.mark.parametrize("limit", [1 << 22, 1], ids=["whole", "row by row"])
+def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(limit, monkeypatch):
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", limit)
     with torch.no_grad():
         queries, keys, values = leaf(2, 5, 3), leaf(2, 5, 3), leaf(2, 5, 3)
         context = fused_context(InnerProduct(queries, keys), values, Window(1), 1.0)

@@ -14,6 +14,7 @@ from regard.attention import (
     Cosine,
     General,
     KeyValueCache,
+    LocalMonotonic,
     Location,
     MultiHead,
     Padding,
@@ -27,7 +28,7 @@ from regard.attention import (
 BATCH, LENGTH, HEADS, SIZE = 2, 7, 3, 15
 
 
-def randomised(module):
+def randomise(module):
     """Biases start at zero in both libraries, where a slip would not be seen."""
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.3)
@@ -38,7 +39,7 @@ def numbers(*shape):
     return torch.randn(*shape, dtype=torch.float64)
 
 
-def moved(theirs, ours):
+def copy_weights(theirs, ours):
     """Give our heads the weights of an nn.MultiheadAttention."""
     with torch.no_grad():
         if theirs.in_proj_weight is not None:
@@ -76,8 +77,8 @@ MASKS = {
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("kind", MASKS)
 def test_self_attention_agrees_with_torch(kind, bias):
-    theirs = randomised(nn.MultiheadAttention(SIZE, HEADS, bias=bias, batch_first=True))
-    ours = moved(theirs, MultiHead(SIZE, HEADS, bias=bias).double())
+    theirs = randomise(nn.MultiheadAttention(SIZE, HEADS, bias=bias, batch_first=True))
+    ours = copy_weights(theirs, MultiHead(SIZE, HEADS, bias=bias).double())
     mask, words = MASKS[kind]
     x, y = (numbers(BATCH, LENGTH, SIZE) for _ in range(2))
     a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
@@ -100,9 +101,9 @@ def test_cross_attention_agrees_with_torch(sizes, bias):
     theirs = nn.MultiheadAttention(
         SIZE, HEADS, bias=bias, kdim=key_size, vdim=value_size, batch_first=True
     )
-    theirs = randomised(theirs)
+    theirs = randomise(theirs)
     ours = MultiHead(SIZE, HEADS, key_size=key_size, value_size=value_size, bias=bias).double()
-    moved(theirs, ours)
+    copy_weights(theirs, ours)
     queries = numbers(BATCH, 5, SIZE)
     keys, values = numbers(BATCH, LENGTH, key_size), numbers(BATCH, LENGTH, value_size)
     output = ours(queries, keys, values, Padding(LENGTHS))
@@ -111,20 +112,20 @@ def test_cross_attention_agrees_with_torch(sizes, bias):
 
 
 def test_self_attention_is_attention_to_oneself():
-    model, x = randomised(MultiHead(SIZE, HEADS)), numbers(BATCH, LENGTH, SIZE)
+    model, x = randomise(MultiHead(SIZE, HEADS)), numbers(BATCH, LENGTH, SIZE)
     assert_close(model(x, x), model(x))
     assert_close(model(x, x, x), model(x))
 
 
 def test_without_positions_permuted_words_give_permuted_outputs():
-    model, x = randomised(MultiHead(SIZE, HEADS)), numbers(BATCH, LENGTH, SIZE)
+    model, x = randomise(MultiHead(SIZE, HEADS)), numbers(BATCH, LENGTH, SIZE)
     order = torch.randperm(LENGTH)
     assert_close(model(x[:, order]), model(x)[:, order])
 
 
 @pytest.mark.parametrize("position", [Rotary(4), ALiBi(3), RelativeBias(3)], ids=str)
 def test_with_positions_they_do_not(position):
-    model, x = randomised(MultiHead(12, 3, position=position)), numbers(BATCH, LENGTH, 12)
+    model, x = randomise(MultiHead(12, 3, position=position)), numbers(BATCH, LENGTH, 12)
     order = torch.arange(LENGTH).flip(0).roll(2)
     assert not torch.allclose(model(x[:, order]), model(x)[:, order], atol=1e-3)
 
@@ -132,7 +133,7 @@ def test_with_positions_they_do_not(position):
 @pytest.mark.parametrize("groups", [1, 2, 3])
 def test_shared_keys_and_values_are_repeated_ones(groups):
     heads, size = 6, 5
-    shared = randomised(MultiHead(heads * size, heads, key_value_heads=groups))
+    shared = randomise(MultiHead(heads * size, heads, key_value_heads=groups))
     full = MultiHead(heads * size, heads).double()
     with torch.no_grad():
         for name in ("weight", "bias"):
@@ -146,7 +147,7 @@ def test_shared_keys_and_values_are_repeated_ones(groups):
 
 
 def test_a_head_may_have_a_size_of_its_own():
-    model = randomised(MultiHead(SIZE, 2, head_size=11))
+    model = randomise(MultiHead(SIZE, 2, head_size=11))
     x = numbers(BATCH, LENGTH, SIZE)
     assert model.projection.weight.shape == (3 * 2 * 11, SIZE)
     q, k, v = (x @ model.projection.weight.T + model.projection.bias).chunk(3, dim=-1)
@@ -160,14 +161,14 @@ def test_a_head_may_have_a_size_of_its_own():
 
 
 def test_a_mask_for_each_row_is_the_same_for_each_head():
-    model, x = randomised(MultiHead(SIZE, HEADS)), numbers(BATCH, LENGTH, SIZE)
+    model, x = randomise(MultiHead(SIZE, HEADS)), numbers(BATCH, LENGTH, SIZE)
     rows = torch.rand(BATCH, LENGTH, LENGTH) > 0.4
     heads = rows.unsqueeze(1).expand(BATCH, HEADS, LENGTH, LENGTH)
     assert_close(model(x, mask=rows), model(x, mask=heads))
 
 
 def test_heads_may_have_masks_of_their_own():
-    model, x = randomised(MultiHead(SIZE, HEADS)), numbers(BATCH, LENGTH, SIZE)
+    model, x = randomise(MultiHead(SIZE, HEADS)), numbers(BATCH, LENGTH, SIZE)
     mask = torch.rand(1, HEADS, LENGTH, LENGTH) > 0.4
     with watch(model) as seen:
         model(x, mask=mask)
@@ -187,7 +188,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_heads_come_for_free_with_every_score_and_weighing(name):
-    model = randomised(MultiHead(SIZE, HEADS, **OTHERS[name]()))
+    model = randomise(MultiHead(SIZE, HEADS, **OTHERS[name]()))
     x = numbers(BATCH, LENGTH, SIZE)
     with watch(model) as seen:
         output = model(x, mask=Causal())
@@ -197,9 +198,18 @@ def test_heads_come_for_free_with_every_score_and_weighing(name):
     assert_close(output, joined @ model.output.weight.T + model.output.bias)
 
 
+def test_heads_hand_on_what_is_carried():
+    model, x = MultiHead(SIZE, HEADS, weigh=LocalMonotonic(reach=1)), torch.randn(2, 7, SIZE)
+    with watch(model) as seen:
+        model(x[:, :1], x, carried=3)
+    (read,) = seen["attention"]
+    assert read.carried == 4
+    assert read.weights[0, 0, 0].nonzero().flatten().tolist() == [2, 3, 4]
+
+
 @pytest.mark.parametrize("position", [None, Rotary(4), ALiBi(3), RelativeBias(3)], ids=str)
 def test_the_last_queries_alone_read_what_they_read_among_the_others(position):
-    model = randomised(MultiHead(12, 3, position=position))
+    model = randomise(MultiHead(12, 3, position=position))
     x = numbers(BATCH, LENGTH, 12)
     assert_close(model(x[:, -2:], x, mask=Causal()), model(x, mask=Causal())[:, -2:])
 
@@ -220,7 +230,7 @@ def test_half_precision_says_nearly_the_same(dtype, near, position):
 @pytest.mark.parametrize("position", [Rotary(4), RelativeBias(3)], ids=str)
 def test_compiled_heads_say_the_same(position):
     torch.compiler.reset()
-    model = randomised(MultiHead(12, 3, position=position))
+    model = randomise(MultiHead(12, 3, position=position))
     compiled = torch.compile(model, backend="eager", fullgraph=False)
     x = numbers(BATCH, LENGTH, 12)
     for mask in (None, Causal() & Padding(LENGTHS)):
@@ -229,7 +239,7 @@ def test_compiled_heads_say_the_same(position):
 
 @pytest.mark.parametrize("position", [Rotary(4), ALiBi(3), RelativeBias(3)], ids=str)
 def test_a_copy_and_a_saved_state_say_the_same(position):
-    model = randomised(MultiHead(12, 3, key_value_heads=1, position=position))
+    model = randomise(MultiHead(12, 3, key_value_heads=1, position=position))
     other = MultiHead(12, 3, key_value_heads=1, position=copy.deepcopy(position)).double()
     other.load_state_dict(model.state_dict())
     x = numbers(BATCH, LENGTH, 12)
@@ -307,15 +317,15 @@ def test_positions_of_two_sequences_are_refused(position):
 
 @pytest.mark.parametrize("position", [Rotary(4), ALiBi(3), RelativeBias(3)], ids=str)
 def test_positions_of_one_sequence_are_welcome_whichever_way_it_comes(position):
-    model, x = randomised(MultiHead(12, 3, position=position)), numbers(BATCH, LENGTH, 12)
+    model, x = randomise(MultiHead(12, 3, position=position)), numbers(BATCH, LENGTH, 12)
     whole = model(x, mask=Causal())
     assert_close(model(x, x, x, mask=Causal()), whole)
     assert_close(model(x, x.clone(), mask=Causal()), whole)
-    kept, steps = KeyValueCache(), []
+    cached, steps = KeyValueCache(), []
     for t in range(LENGTH):
         word = x[:, t : t + 1]
         assert_close(model(word, x[:, : t + 1], mask=Causal()), whole[:, t : t + 1])
-        steps.append(model(word, word.clone(), mask=Causal(), cache=kept))
+        steps.append(model(word, word.clone(), mask=Causal(), cache=cached))
     assert_close(torch.cat(steps, dim=1), whole)
 
 

@@ -13,7 +13,7 @@ from regard.attention import (
     MultiHead,
     Padding,
     StrictlyCausal,
-    stitched,
+    stitch,
     watch,
 )
 
@@ -33,6 +33,12 @@ def test_weights_at_hand_become_a_look():
     assert [label.text for label in look.keys] == WORDS
     assert look.weights.shape == (1, 1, 5)
     assert look.mask is None
+
+
+def test_a_mask_at_hand_is_that_of_every_head():
+    mask = torch.rand(2, 5) > 0.5
+    look = Look.of_weights(torch.rand(3, 2, 5), queries="ab", keys=WORDS, mask=mask)
+    assert torch.equal(look.mask, mask.unsqueeze(0))
 
 
 def test_labels_keep_the_piece_of_text_they_stand_for():
@@ -107,7 +113,7 @@ def test_a_look_without_a_batch_is_shown_as_it_is():
     assert_close(look.weights, read.weights.unsqueeze(0))
     assert_close(look.weights_of(rows=1), read.weights[None, 1:2])
     assert look.mask.shape == (1, 3, 5)
-    assert_close(stitched([read, read])[0], torch.cat([read.weights, read.weights]))
+    assert_close(stitch([read, read])[0], torch.cat([read.weights, read.weights]))
 
 
 def test_more_leading_axes_than_heads_make_no_one_map():
@@ -138,7 +144,7 @@ def test_looks_at_words_said_one_by_one_are_stitched_into_one_map():
             q, k = weights.shape[-2:]
             model(torch.randn(2, q, 12), torch.randn(2, k, 12))
     calls = seen["attention"]
-    whole = stitched(calls, row=1)
+    whole = stitch(calls, row=1)
     assert whole.shape == (3, 3, 6)
     assert_close(whole[:, :2, :4], calls[0].weights[1])
     assert (whole[:, :2, 4:] == 0).all()
@@ -147,14 +153,14 @@ def test_looks_at_words_said_one_by_one_are_stitched_into_one_map():
 
 def test_one_head_is_stitched_as_one():
     calls = [seen_by(rows=1), seen_by(rows=2)]
-    whole = stitched(calls)
+    whole = stitch(calls)
     assert whole.shape == (1, 3, 5)
     assert_close(whole[0, 1:], calls[1].weights[0])
 
 
 def test_nothing_cannot_be_stitched():
     with pytest.raises(ValueError, match="calls is empty: nothing was looked at"):
-        stitched([])
+        stitch([])
 
 
 def test_a_look_at_an_image_has_a_grid():

@@ -19,7 +19,8 @@ def lengths(n):
 
 
 def kinds(batch, queries, keys):
-    """How each mask is made, what it says of (row, place, key), and what both are told."""
+    """How each mask is made, what it says of (row, place, key), and strategies for both
+    their arguments."""
     reach, many = st.integers(0, 4), numbers(batch, keys + 1)
     cells = st.integers(0, 2 ** (queries * keys) - 1)  # one bit a cell, by place and key
 
@@ -47,11 +48,11 @@ def kinds(batch, queries, keys):
 @st.composite
 def leaves(draw, batch, queries, keys):
     """One mask beside its table."""
-    make, rule, wanted = draw(st.sampled_from(list(kinds(batch, queries, keys))))
-    told = [draw(strategy) for strategy in wanted]
+    make, rule, strategies = draw(st.sampled_from(list(kinds(batch, queries, keys))))
+    arguments = [draw(strategy) for strategy in strategies]
     places = product(range(batch), range(keys - queries, keys), range(keys))
-    cells = [rule(b, i, j, *told) for b, i, j in places]
-    return make(*told), torch.tensor(cells, dtype=torch.bool).view(batch, queries, keys)
+    cells = [rule(b, i, j, *arguments) for b, i, j in places]
+    return make(*arguments), torch.tensor(cells, dtype=torch.bool).view(batch, queries, keys)
 
 
 @st.composite
@@ -74,8 +75,8 @@ def test_a_formula_of_masks_is_that_formula_of_their_tables(formula, data):
     mask.check((table.shape[0],), queries, keys)
     assert torch.equal(mask.dense(queries, keys).expand_as(table), table)
     rows = data.draw(st.lists(st.integers(0, queries - 1), max_size=5) if queries else st.just([]))
-    told = mask.visible(torch.tensor(rows, dtype=torch.long), queries, keys)
-    assert torch.equal(told.expand(table.shape[0], len(rows), keys), table[:, rows])
+    visible = mask.visible(torch.tensor(rows, dtype=torch.long), queries, keys)
+    assert torch.equal(visible.expand(table.shape[0], len(rows), keys), table[:, rows])
 
 
 @settings(deadline=None, max_examples=150)

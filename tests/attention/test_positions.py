@@ -63,8 +63,9 @@ def test_sinusoidal_positions_are_added_from_where_one_stands():
 def test_sinusoidal_positions_grow_with_what_is_asked_and_are_not_saved():
     add = Sinusoidal(6)
     add(torch.randn(1, 3, 6))
-    far = add(torch.zeros(1, 29, 6))
-    assert_close(far[0], sinusoids(torch.arange(29), 6))
+    for length in (4, 29):  # one more, and many
+        far = add(torch.zeros(1, length, 6))
+        assert_close(far[0], sinusoids(torch.arange(length), 6))
     assert not add.state_dict()
 
 
@@ -77,13 +78,13 @@ def test_vectors_of_changing_precision_do_not_make_the_table_grow():
     add = Sinusoidal(6)
     for _ in range(10):
         for dtype in (torch.float32, torch.bfloat16):
-            add(torch.zeros(1, 11, 6, dtype=dtype))
+            assert add(torch.zeros(1, 11, 6, dtype=dtype)).dtype == dtype
     assert add.table.shape[0] < 100
 
 
 def test_sinusoidal_positions_have_the_digits_of_double_precision():
-    told = Sinusoidal(2).double()(torch.zeros(1, 4, 2, dtype=torch.float64))
-    assert told[0, 3].tolist() == pytest.approx([math.sin(3), math.cos(3)], abs=1e-14)
+    added = Sinusoidal(2).double()(torch.zeros(1, 4, 2, dtype=torch.float64))
+    assert added[0, 3].tolist() == pytest.approx([math.sin(3), math.cos(3)], abs=1e-14)
 
 
 def test_a_size_of_nothing_has_no_waves():
@@ -259,8 +260,8 @@ def test_far_positions_are_told_apart_in_half_precision(dtype, place):
     position = RelativeBias(3, buckets=32, farthest=8_192).to(dtype)
     with torch.autocast("cpu", dtype):
         far = torch.tensor([-4_097, -1_001, -257])
-        told = position.bucket(far).tolist()
-    assert told == [bucket_by_hand(d, 32, 8_192, True) for d in far.tolist()]
+        actual = position.bucket(far).tolist()
+    assert actual == [bucket_by_hand(d, 32, 8_192, True) for d in far.tolist()]
 
 
 def test_a_bias_is_made_for_the_rows_and_heads_asked_for():
@@ -300,8 +301,8 @@ def test_distances_fall_into_the_buckets_of_the_paper(buckets, farthest, bidirec
 
 def test_t5_buckets_that_can_be_read_off():
     position = RelativeBias(3)  # 32 buckets, 128 far, both ways
-    told = position.bucket(torch.tensor([0, -1, -7, -8, 1, 7, 8, -127, -128, -1000, 1000]))
-    assert told.tolist() == [0, 1, 7, 8, 17, 23, 24, 15, 15, 15, 31]
+    actual = position.bucket(torch.tensor([0, -1, -7, -8, 1, 7, 8, -127, -128, -1000, 1000]))
+    assert actual.tolist() == [0, 1, 7, 8, 17, 23, 24, 15, 15, 15, 31]
 
 
 def test_a_relative_bias_adds_the_number_of_its_bucket():

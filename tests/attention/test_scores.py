@@ -94,9 +94,9 @@ def test_a_zero_among_queries_and_keys_is_read_by_cosine_whole_and_step_by_step(
         for memory in (keys, attention.prepare(keys)):
             asking = queries[:, rows].clone().requires_grad_()
             read = attention(asking, memory, values)
-            for told in (read.context, read.weights):  # from the fused kernel, and on demand
-                assert_close(told[0].double(), expected[rows], **near)
-                (gradient,) = torch.autograd.grad(told[..., 0].sum(), asking, retain_graph=True)
+            for result in (read.context, read.weights):  # from the fused kernel, and on demand
+                assert_close(result[0].double(), expected[rows], **near)
+                (gradient,) = torch.autograd.grad(result[..., 0].sum(), asking, retain_graph=True)
                 assert gradient.abs().max() <= 1
 
 

@@ -60,10 +60,12 @@ def test_a_model_that_is_an_attention_is_called_so():
     assert list(attentions(MultiHead(10, 2))) == ["attention"]
 
 
-def test_a_heart_is_not_every_word_that_ends_so():
+def test_only_inside_a_multi_head_is_an_attention_known_by_its_parent():
     model = nn.Module()
-    model.sweetheart = Attention(Dot())
-    assert list(attentions(model)) == ["sweetheart"]
+    model.pool = nn.Module()
+    model.pool.attention = Attention(Dot())
+    model.attention = MultiHead(10, 2)
+    assert list(attentions(model)) == ["pool.attention", "attention"]
 
 
 def test_every_call_is_kept_in_its_order():

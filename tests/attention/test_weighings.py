@@ -93,9 +93,9 @@ def test_sparsemax_under_a_mask_is_sparsemax_of_what_is_left():
     mask = torch.rand(5, 11) > 0.4
     mask[:, 0] = True
     weights = weigh(Sparsemax(), scores, mask)
-    for row, open_, told in zip(weights, mask, scores, strict=True):
-        assert_close(row[open_], on_the_simplex(told[open_]), atol=1e-9, rtol=0)
-        assert (row[~open_] == 0).all()
+    for row, visible, own in zip(weights, mask, scores, strict=True):
+        assert_close(row[visible], on_the_simplex(own[visible]), atol=1e-9, rtol=0)
+        assert (row[~visible] == 0).all()
 
 
 def test_sparsemax_has_the_gradient_of_its_definition():
@@ -200,9 +200,9 @@ def test_a_hard_look_leaves_its_log_probability_and_entropy():
         (drawn.log_probability, judge.log_prob(drawn.positions)),
         (drawn.entropy, judge.entropy()),
     ):
-        (told,) = torch.autograd.grad(ours.sum(), scores, retain_graph=True)
+        (gradient,) = torch.autograd.grad(ours.sum(), scores, retain_graph=True)
         (expected,) = torch.autograd.grad(theirs.sum(), scores, retain_graph=True)
-        assert_close(told, expected)
+        assert_close(gradient, expected)
 
 
 def test_reinforce_follows_the_gradient_of_the_expected_reward():

@@ -248,4 +248,4 @@ def test_dropout_acts_in_training_only(words):
     model.eval()
     assert torch.equal(model(batch), model(batch))
     quiet = TransformerLM(TransformerLMConfig(**SMALL, attention_dropout=0.0))
-    assert quiet.layers[0].attention.heart.dropout == 0.0
+    assert quiet.layers[0].attention.attention.dropout == 0.0
