@@ -43,7 +43,7 @@ def model(request):
                 weight.normal_(std=0.5)
     if name == "window":
         with torch.no_grad():
-            made.embedding.weight[made.nothing] = 0.0
+            made.embedding.weight[made.padding_id] = 0.0
     return made
 
 

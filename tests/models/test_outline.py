@@ -74,7 +74,7 @@ def test_what_is_drawn_in_another_way_leaves_the_generator_alone_too():
 @pytest.mark.parametrize("layers", [10**9, 2**62])
 def test_a_billion_layers_are_not_waited_for(name, layers):
     with pytest.raises(ValueError, match="the model has more than 50 parameters"):
-        outline(lambda: build(name, vocabulary_size=11, layers=layers), most=50)
+        outline(lambda: build(name, vocabulary_size=11, layers=layers), max_parameters=50)
 
 
 @pytest.mark.parametrize("size", [12 * 10**12, 12 * 2**58])
