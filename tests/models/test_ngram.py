@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 
 from regard.data.batches import Words
 from regard.models.ngram import SMOOTHINGS, Ngram, NgramConfig
-from regard.models.smoothing import discounts
+from regard.models.smoothing import estimate_discounts
 
 END, A, B, C, D = range(5)
 CORPUS = np.array([A, B, END, A, B, END, A, C, END])
@@ -125,12 +125,12 @@ def test_a_bigram_model_worked_out_by_hand():
 def test_discounts_come_from_counts_of_counts():
     # t = 8, 4, 2, 1, so Y = ½: 1 − 2 · ½ · 4/8, 2 − 3 · ½ · 2/4, 3 − 4 · ½ · 1/2
     counts = np.repeat([0, 1, 2, 3, 4, 5, 9], [3, 8, 4, 2, 1, 1, 5])
-    np.testing.assert_allclose(discounts(counts), [0.5, 1.25, 2.0], rtol=1e-14)
+    np.testing.assert_allclose(estimate_discounts(counts), [0.5, 1.25, 2.0], rtol=1e-14)
 
 
 @pytest.mark.parametrize("times", [[], [1, 1, 2, 3], [1, 2, 3] + [4] * 9])
 def test_a_corpus_too_small_for_discounts_takes_halves(times: list[int]):
-    assert discounts(np.array(times, dtype=np.int64)).tolist() == [0.5, 1.0, 1.5]
+    assert estimate_discounts(np.array(times, dtype=np.int64)).tolist() == [0.5, 1.0, 1.5]
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
