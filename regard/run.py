@@ -18,7 +18,7 @@ from regard.checkpoints.reading import MANIFEST, Folder
 from regard.checkpoints.weights import load_arrays, load_model
 from regard.data.batches import Pairs, Words
 from regard.data.feeds import Bucketed, Translations
-from regard.decoding import Continuing, DecodingConfig, Hypothesis, decode
+from regard.decoding import DecodingConfig, Hypothesis, WindowedGenerator, decode
 from regard.looking import Looks
 from regard.models.ngram import Ngram
 from regard.text import Tokenizer
@@ -166,7 +166,7 @@ class Run:
         self._expect("language-model", "generate")
         config = self.decoding(**settings)
         before = self.tokenizer.encode(prompt).ids
-        words = self._continuing(config).words(before)
+        words = self._continuing(config).stream(before)
         return self.tokenizer.decode_stream(words, before)
 
     def _ids(self, text: str) -> list[int]:
@@ -178,7 +178,7 @@ class Run:
     def _continue(
         self, prompts: list[list[int]], numbers: list[int], config: DecodingConfig
     ) -> list[list[Hypothesis]]:
-        return self._continuing(config).answers(prompts, numbers)
+        return self._continuing(config).generate(prompts, numbers)
 
     @torch.no_grad()
     def _translate(
@@ -325,8 +325,10 @@ class Run:
         start, end, pad = (self._special(name) for name in ("start", "end", "pad"))
         return Translations(pairs, start, end, pad, tokens=1).gathered(pairs)
 
-    def _continuing(self, config: DecodingConfig) -> Continuing:
-        return Continuing(self.model, config, self._first(), self.tokenizer.end, self._never())
+    def _continuing(self, config: DecodingConfig) -> WindowedGenerator:
+        return WindowedGenerator(
+            self.model, config, self._first(), self.tokenizer.end, self._never()
+        )
 
     def _found(
         self,
