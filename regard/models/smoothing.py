@@ -35,11 +35,11 @@ class Counts(NamedTuple):
     contexts: Ints  # (ngram,) node of the n-gram without its last word
     suffixes: Ints  # (ngram,) node of the n-gram without its first word
     begins: NDArray[np.bool_]  # (ngram,) whether its first word is the beginning of a sentence
-    shorter: int  # how many n-grams one word shorter there are
+    context_count: int  # of n-grams one word shorter
 
     def sum_by_context(self, amounts: Ints | Floats) -> Floats:
         """An amount for each n-gram (ngram,) → their sum for each context (context,)."""
-        return np.bincount(self.contexts, amounts, self.shorter).astype(np.float64)
+        return np.bincount(self.contexts, amounts, self.context_count).astype(np.float64)
 
 
 class Level(NamedTuple):
@@ -85,7 +85,7 @@ def count_ngrams(ids: Ints, order: int, vocabulary_size: int, end: int | None) -
     all_ids = np.arange(vocabulary_size)
     empty = np.zeros_like(all_ids)
     raw = np.bincount(ids, minlength=vocabulary_size)
-    levels = [Counts(all_ids, raw, empty, empty, all_ids < 0, shorter=1)]
+    levels = [Counts(all_ids, raw, empty, empty, all_ids < 0, context_count=1)]
     begins = all_ids == end  # of a context; a predicted end begins nothing
     for size in range(2, order + 1):
         contexts = contexts_before(nodes, ids, size - 1, end)
@@ -98,8 +98,8 @@ def count_ngrams(ids: Ints, order: int, vocabulary_size: int, end: int | None) -
         )
         suffixes = nodes[positions[first]]
         begins = begins[keys // vocabulary_size]
-        shorter = len(levels[-1].keys)
-        levels.append(Counts(keys, raw, keys // vocabulary_size, suffixes, begins, shorter))
+        context_count = len(levels[-1].keys)
+        levels.append(Counts(keys, raw, keys // vocabulary_size, suffixes, begins, context_count))
         nodes = np.full_like(ids, ABSENT)
         nodes[positions] = inverse
     return levels
@@ -176,7 +176,7 @@ def stupid_backoff(levels: Sequence[Counts], vocabulary_size: int, backoff: floa
         # Kept as what is missing from the share of the shorter n-gram, so that the sum of both,
         # which is how a Level is read, is c(hw) / c(h) again.
         kept = np.where(level.raw > 0, seen - backoff * scores[level.suffixes], 0.0)
-        backoffs = np.full(level.shorter, backoff)
+        backoffs = np.full(level.context_count, backoff)
         smoothed.append(_make_level(level.keys, kept, backoffs, unseen=backoff))
         scores = seen
     return smoothed

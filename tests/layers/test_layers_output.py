@@ -33,7 +33,7 @@ def theirs(features, weight, bias, targets, mask, smoothing):
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("chunk", [1, 11 * 4, 1 << 20])
 def test_loss_and_gradients_agree_with_torch(smoothing, masked, biased, chunk, monkeypatch):
-    monkeypatch.setattr(output, "CHUNK", chunk)
+    monkeypatch.setattr(output, "MAX_LOGITS_PER_CHUNK", chunk)
     features, weight, bias, targets, mask = parts()
     bias, mask = (bias if biased else None), (mask if masked else None)
     inputs = [x for x in (features, weight, bias) if x is not None]
