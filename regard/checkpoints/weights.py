@@ -26,7 +26,7 @@ def load_model(make: Callable[[], nn.Module], files: Folder, name: str) -> nn.Mo
     weights, where = files.tensors(name), f"{files.place}: {name}"
     # A parameter may be registered more often than it is stored: once more when it is tied, and
     # before it is left out.
-    sketch = outline(make, most=100 + 4 * len(weights))
+    sketch = outline(make, max_parameters=100 + 4 * len(weights))
     check_same(weights, sketch.state_dict(), where)
     # Tables are worked out in double precision, by way of a few copies.
     check_memory(count_parameter_bytes(sketch) + 8 * count_table_bytes(sketch), str(files.place))

@@ -1,4 +1,4 @@
-"""Whose row was whose: the way back from an answer to the rows it was made in.
+"""Which row continued which: the way back from an answer to the rows it was decoded in.
 
 In a beam the rows of one step go on from any rows of the step before, some from none, and rows that
 are done leave the batch. What `watch` recorded belongs to the rows of its moment. The ancestry says
@@ -23,7 +23,7 @@ class Ancestry:
     ancestry = Ancestry()
     with watch(model) as seen:
         answers = beam(model, batch, first, config, end=end, ancestry=ancestry)
-    traced(seen["decoder.attention"], ancestry, answers[0][0])  # (head, query, key)
+    trace_attention(seen["decoder.attention"], ancestry, answers[0][0])  # (head, query, key)
     """
 
     parents: list[Tensor] = field(default_factory=list)
@@ -45,12 +45,14 @@ class Ancestry:
         return rows[::-1]
 
 
-def traced(calls: Sequence[Attended], ancestry: Ancestry, hypothesis: Hypothesis) -> Tensor:
-    """The map of one answer from what `watch` recorded while a batch was decoded.
+def trace_attention(
+    calls: Sequence[Attended], ancestry: Ancestry, hypothesis: Hypothesis
+) -> Tensor:
+    """The attention weights of one answer, from what `watch` recorded while a batch was decoded.
 
-    (head, query, key), a query for each word said. Where the keys grow, as over a cache, shorter
-    rows are filled up with zeros. An attention that had looked before the first step, at a prompt
-    say, has those queries in front. `calls` are those of one decoding, one for each step.
+    (head, query, key), a query for each word of the answer. Where the keys grow, as over a cache,
+    shorter rows are filled up with zeros. An attention that had looked before the first step, at a
+    prompt say, has those queries in front. `calls` are those of one decoding, one for each step.
     """
     before = len(calls) - len(ancestry.parents)
     if before < 0:
@@ -65,8 +67,7 @@ def traced(calls: Sequence[Attended], ancestry: Ancestry, hypothesis: Hypothesis
                 f"calls do not belong to this ancestry: one has {count} rows where step {step} "
                 f"has {len(parents)}"
             )
-    asked, *rows = ancestry.rows(hypothesis)
-    way = [asked] * before + rows
+    batch_row, *step_rows = ancestry.rows(hypothesis)
+    rows = [batch_row] * before + step_rows
     # zip ends with the answer: the steps after it belong to rows that went on longer.
-    own = [call.pick(row) for call, row in zip(calls, way, strict=False)]
-    return stitch(own)
+    return stitch([call.pick(row) for call, row in zip(calls, rows, strict=False)])

@@ -1,4 +1,4 @@
-"""The way of choosing that a recipe names."""
+"""Decode with the method that a config names, whole answers or a stream of words."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from regard.decoding.ancestry import Ancestry
 from regard.decoding.beams import beam
 from regard.decoding.config import DecodingConfig
 from regard.decoding.hypothesis import Hypothesis
-from regard.decoding.paths import greedy, likeliest, turns
+from regard.decoding.paths import choose_likeliest, decode_steps, greedy
 from regard.decoding.rules import Rules
-from regard.decoding.sampling import chance, sample
+from regard.decoding.sampling import make_sampler, sample
 from regard.decoding.seam import B, Model, S
 
 
@@ -56,6 +56,7 @@ def stream(
         raise ValueError(f"n_best ({config.n_best}) cannot be streamed: a stream is one answer")
     if first.numel() != 1:
         raise ValueError(f"first ({first.numel()} rows) must be one row: a stream is one answer")
-    choose = likeliest if config.method == "greedy" else chance(config, 1, [number])
-    taken = turns(model, batch, first, config, Rules.of(config, end, never), choose)
-    return (int(turn.ids) for turn in taken if len(turn.ids))
+    choose = choose_likeliest if config.method == "greedy" else make_sampler(config, 1, [number])
+    rules = Rules.from_config(config, end, never)
+    steps = decode_steps(model, batch, first, config, rules, choose)
+    return (int(step.ids) for step in steps if len(step.ids))

@@ -1,4 +1,4 @@
-"""Several hypotheses for each sentence side by side, the better ones going on."""
+"""Beam search: several hypotheses for each sentence side by side, the better ones going on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch import Tensor
 
 from regard.decoding.ancestry import Ancestry
 from regard.decoding.config import DecodingConfig
-from regard.decoding.hypothesis import Hypothesis, Rows
-from regard.decoding.rules import Rules, limits
-from regard.decoding.seam import B, Model, S, Walk
+from regard.decoding.hypothesis import Hypothesis, LiveHypotheses, sort_by_score
+from regard.decoding.rules import Rules, max_lengths
+from regard.decoding.seam import B, Model, S, Stepper
 
 
 @torch.no_grad()
@@ -25,13 +25,13 @@ def beam(
     never: Sequence[int] = (),
     ancestry: Ancestry | None = None,
 ) -> list[list[Hypothesis]]:
-    """The best continuations of the best beginnings: `beam` hypotheses a sentence, `n_best` back.
+    """Beam search: the `beam` best hypotheses of each sentence go on, the `n_best` come back.
 
     A hypothesis that has ended keeps its place in the beam, so a beam of 1 is greedy. A sentence
-    is done when its `n_best` closed hypotheses are at least as good as anything that is under way
-    can become. Words only lower log P, and the penalty is largest at the longest length, so that is
+    is done when its `n_best` finished hypotheses are at least as good as any live one can become.
+    Words only lower log P, and the penalty is largest at the longest length, so that is
 
-        log P(under way) / penalty(longest) ≤ score of the n-th best closed
+        log P(live) / penalty(longest) ≤ score of the n-th best finished
 
     and stopping there changes no answer. `first`, `end` and `never` are as in `greedy`.
 
@@ -39,95 +39,97 @@ def beam(
     """
     if not first.numel():
         return []
-    walk, rules = Walk(model, batch, first, ancestry), Rules.of(config, end, never)
-    most = limits(config, batch, first)  # (sentence,)
-    shelf = Shelf(config, most)
-    rows = Rows.begun(torch.arange(len(first), device=first.device))
+    stepper = Stepper(model, batch, first, ancestry)
+    rules = Rules.from_config(config, end, never)
+    limits = max_lengths(config, batch, first)  # (sentence,)
+    finished = FinishedHypotheses(config, limits)
+    rows = LiveHypotheses.start(torch.arange(len(first), device=first.device))
     ids = first  # (row,)
     while len(ids):
-        logs = rules.allowed(walk.step(ids), rows.said)
-        gains, words = choices(logs, config.beam)  # (row, choice)
-        stuck = gains[:, 0].isneginf()
-        shelf.put(rows.closed(config, stuck, places=walk.came_from, ended=~stuck))
+        log_probs = rules.apply(stepper.step(ids), rows.ids)
+        top_log_probs, top_ids = top_words(log_probs, config.beam)  # (row, choice)
+        stuck = top_log_probs[:, 0].isneginf()
+        finished.add(rows.finish(config, stuck, rows=stepper.previous_parents, ended=~stuck))
 
-        parents, chosen = survivors(rows, gains, shelf.room)
-        ids = words[parents, chosen]
-        rows = rows.pick(parents).say(ids, gains[parents, chosen])
-        ended = rules.ends(ids)
-        over = ended | (most[rows.owners] == rows.step)
-        shelf.put(rows.closed(config, over, places=parents, ended=ended))
+        parents, chosen = select_survivors(rows, top_log_probs, finished.open_slots)
+        ids = top_ids[parents, chosen]
+        rows = rows.pick(parents).append(ids, top_log_probs[parents, chosen])
+        ended = rules.is_end(ids)
+        done = ended | (limits[rows.owners] == rows.step)
+        finished.add(rows.finish(config, done, rows=parents, ended=ended))
 
-        on = (~over & ~shelf.done(rows, ~over)[rows.owners]).nonzero().squeeze(1)
-        walk.keep(parents[on])
-        ids, rows = ids[on], rows.pick(on)
-    return shelf.best()
+        decided = finished.are_decided(rows, ~done)  # (sentence,)
+        live = (~done & ~decided[rows.owners]).nonzero().squeeze(1)
+        stepper.continue_with(parents[live])
+        ids, rows = ids[live], rows.pick(live)
+    return finished.best()
 
 
-def choices(logs: Tensor, beam: int) -> tuple[Tensor, Tensor]:
+def top_words(log_probs: Tensor, beam: int) -> tuple[Tensor, Tensor]:
     """The likeliest next words of each row, log P and id, (row, choice).
 
     No row can have more survivors than the beam is wide, so the vocabulary ends here.
     """
     if beam == 1:  # as greedy does it: the first of equals, which topk leaves open
-        gains, words = logs.max(dim=-1, keepdim=True)
+        top_log_probs, ids = log_probs.max(dim=-1, keepdim=True)
     else:
-        gains, words = logs.topk(min(beam, logs.shape[1]), dim=-1)
-    return gains.double(), words
+        top_log_probs, ids = log_probs.topk(min(beam, log_probs.shape[1]), dim=-1)
+    return top_log_probs.double(), ids
 
 
-def survivors(rows: Rows, gains: Tensor, room: Tensor) -> tuple[Tensor, Tensor]:
-    """The best continuations of each sentence, as many as it has room (sentence,) for.
+def select_survivors(
+    rows: LiveHypotheses, top_log_probs: Tensor, open_slots: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The best continuations of each sentence, as many as its beam has open slots (sentence,).
 
     Each as the row it goes on from and the choice it makes there, by rows: when every row has one
     survivor the order is as it was, and no state has to be picked.
     """
-    sentences, places, counts = rows.owners.unique_consecutive(
+    sentences, indices, counts = rows.owners.unique_consecutive(
         return_inverse=True, return_counts=True
     )
     begins = counts.cumsum(dim=0) - counts  # (sentence,): its first row
-    slots = torch.arange(len(places), device=places.device) - begins[places]  # (row,)
-    width, breadth = int(counts.max()), gains.shape[1]
-    table = gains.new_full((len(sentences), width, breadth), -torch.inf)
-    table[places, slots] = rows.sums.unsqueeze(1) + gains
-    ranked, order = table.flatten(1).sort(dim=1, descending=True, stable=True)
+    slots = torch.arange(len(indices), device=indices.device) - begins[indices]  # (row,)
+    width, choices = int(counts.max()), top_log_probs.shape[1]
+    totals = top_log_probs.new_full((len(sentences), width, choices), -torch.inf)
+    totals[indices, slots] = rows.log_probabilities.unsqueeze(1) + top_log_probs
+    ranked, order = totals.flatten(1).sort(dim=1, descending=True, stable=True)
     ranks = torch.arange(ranked.shape[1], device=ranked.device)
-    taken = (ranks < room[sentences].unsqueeze(1)) & (ranked > -torch.inf)
-    cells = order[taken]
-    parents = begins[taken.nonzero()[:, 0]] + cells // breadth
+    survives = (ranks < open_slots[sentences].unsqueeze(1)) & (ranked > -torch.inf)
+    cells = order[survives]
+    parents = begins[survives.nonzero()[:, 0]] + cells // choices
     parents, by_row = parents.sort(stable=True)
-    return parents, (cells % breadth)[by_row]
+    return parents, (cells % choices)[by_row]
 
 
-class Shelf:
-    """The closed hypotheses of each sentence."""
+class FinishedHypotheses:
+    """The finished hypotheses of each sentence."""
 
-    def __init__(self, config: DecodingConfig, most: Tensor):
+    def __init__(self, config: DecodingConfig, limits: Tensor):
         self.config = config
-        self.room = torch.full_like(most, config.beam)  # (sentence,): places left in its beam
-        self._found: list[list[Hypothesis]] = [[] for _ in most]
-        penalties = [config.penalty(words) for words in most.tolist()]
-        self._penalties = torch.tensor(penalties, dtype=torch.float64, device=most.device)
-        self._bar = torch.full_like(self._penalties, -torch.inf)  # what must be beaten
+        self.open_slots = torch.full_like(limits, config.beam)  # (sentence,), of its beam
+        self._hypotheses: list[list[Hypothesis]] = [[] for _ in limits]
+        penalties = [config.penalty(words) for words in limits.tolist()]
+        self._penalties = torch.tensor(penalties, dtype=torch.float64, device=limits.device)
+        self._score_to_beat = torch.full_like(self._penalties, -torch.inf)
 
-    def put(self, closed: list[tuple[int, Hypothesis]]) -> None:
+    def add(self, finished: list[tuple[int, Hypothesis]]) -> None:
         """Take these in, each with the number of its sentence."""
-        for sentence, hypothesis in closed:
-            found = self._found[sentence]
-            found.append(hypothesis)
-            self.room[sentence] -= 1
-            if len(found) >= self.config.n_best:
-                self._bar[sentence] = _ranked(found)[self.config.n_best - 1].score
+        n_best = self.config.n_best
+        for sentence, hypothesis in finished:
+            hypotheses = self._hypotheses[sentence]
+            hypotheses.append(hypothesis)
+            self.open_slots[sentence] -= 1
+            if len(hypotheses) >= n_best:
+                self._score_to_beat[sentence] = sort_by_score(hypotheses)[n_best - 1].score
 
-    def done(self, rows: Rows, live: Tensor) -> Tensor:
+    def are_decided(self, rows: LiveHypotheses, live: Tensor) -> Tensor:
         """Which sentences (sentence,) have no live row (row,) that could still be handed back."""
-        best = torch.full_like(self._bar, -torch.inf)
-        best = best.scatter_reduce(0, rows.owners, rows.sums.where(live, -torch.inf), "amax")
-        return best / self._penalties <= self._bar
+        best = torch.full_like(self._score_to_beat, -torch.inf)
+        log_probs = rows.log_probabilities.where(live, -torch.inf)
+        best = best.scatter_reduce(0, rows.owners, log_probs, "amax")
+        return best / self._penalties <= self._score_to_beat
 
     def best(self) -> list[list[Hypothesis]]:
-        """For each sentence its hypotheses, best first."""
-        return [_ranked(found)[: self.config.n_best] for found in self._found]
-
-
-def _ranked(found: list[Hypothesis]) -> list[Hypothesis]:
-    return sorted(found, key=lambda hypothesis: -hypothesis.score)
+        """For each sentence its `n_best` hypotheses, best first."""
+        return [sort_by_score(each)[: self.config.n_best] for each in self._hypotheses]

@@ -10,10 +10,10 @@ from regard.naming import suggest
 
 Method = Literal["greedy", "sample", "beam"]
 Penalty = Literal["none", "gnmt", "average"]
-WHOLE = ("beam", "n_best", "longest", "shortest", "top_k", "no_repeat_ngram", "seed")
-REAL = ("temperature", "top_p", "length_alpha", "longest_factor")
-SAMPLING = ("temperature", "top_k", "top_p", "seed")  # settings that mean nothing to the others
-MOST = 10_000  # hypotheses of one sentence
+INTEGER_SETTINGS = ("beam", "n_best", "longest", "shortest", "top_k", "no_repeat_ngram", "seed")
+FLOAT_SETTINGS = ("temperature", "top_p", "length_alpha", "longest_factor")
+SAMPLING_SETTINGS = ("temperature", "top_k", "top_p", "seed")  # mean nothing to other methods
+MAX_HYPOTHESES = 10_000  # of one sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,20 +58,20 @@ class DecodingConfig:
             if name not in known:
                 raise ValueError(f"decoding has no setting {name!r}; {suggest(name, known)}")
             _check_type(name, given[name])
-        given["method"] = self._method(given)
+        given["method"] = self._resolve_method(given)
         if given["method"] == "beam" and "beam" not in given:
             given["beam"] = max(self.beam, given.get("n_best", 1))
         return replace(self, **given)
 
-    def _method(self, given: dict[str, Any]) -> Method:
+    def _resolve_method(self, given: dict[str, Any]) -> Method:
         """The method that these settings ask for, if they agree on one."""
-        sampling = [f"{name} ({given[name]})" for name in SAMPLING if name in given]
+        sampling = [f"{name} ({given[name]})" for name in SAMPLING_SETTINGS if name in given]
         searching = [f"beam ({given['beam']})"] if given.get("beam", 1) != 1 else []
         if "method" in given:
             method = given["method"]
-            idle = {"greedy": sampling + searching, "sample": searching, "beam": sampling}
-            if idle.get(method):
-                raise ValueError(f"{idle[method][0]} means nothing to method {method}")
+            unused = {"greedy": sampling + searching, "sample": searching, "beam": sampling}
+            if unused.get(method):
+                raise ValueError(f"{unused[method][0]} means nothing to method {method}")
             return method
         if sampling and searching:
             raise ValueError(f"{sampling[0]} samples and {searching[0]} searches: choose one")
@@ -100,7 +100,8 @@ class DecodingConfig:
             _check(value is None or value >= 1, name, value, "1 or more")
         for name in ("beam", "n_best"):
             value = getattr(self, name)
-            _check(value <= MOST, name, value, f"at most {MOST}: each is a row of the batch")
+            allowed = f"at most {MAX_HYPOTHESES}: each is a row of the batch"
+            _check(value <= MAX_HYPOTHESES, name, value, allowed)
         alpha, temperature = self.length_alpha, self.temperature
         _check(0.0 <= alpha <= 10.0, "length_alpha", alpha, "between 0 and 10")
         good = 0.0 <= temperature < math.inf
@@ -130,7 +131,7 @@ def _check(good: bool, name: str, value: Any, expected: str) -> None:
 def _check_type(name: str, value: Any) -> None:
     """Refuse what is no number where one is wanted, `True` among it."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if name in WHOLE:
+    if name in INTEGER_SETTINGS:
         _check(number and isinstance(value, int), name, repr(value), "a whole number")
-    elif name in REAL:
+    elif name in FLOAT_SETTINGS:
         _check(number, name, repr(value), "a number")

@@ -1,4 +1,4 @@
-"""What a decoder hands back, and what it has in hand until then."""
+"""Hypotheses: finished ones, which a decoder hands back, and live ones, which it extends."""
 
 from __future__ import annotations
 
@@ -27,45 +27,50 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The hypotheses under way, a row each, all of one length."""
+class LiveHypotheses:
+    """The unfinished hypotheses of a search, a row each, all of one length."""
 
     owners: Tensor  # (row,): the number of what the row belongs to, a path or a whole beam
-    said: Tensor  # (row, step)
-    sums: Tensor  # (row,): log P of what was said, in double precision since it grows long
+    ids: Tensor  # (row, step)
+    log_probabilities: Tensor  # (row,) of all ids so far, in double precision: long sums
 
     @classmethod
-    def begun(cls, owners: Tensor) -> Rows:
-        """Nothing said yet."""
-        sums = torch.zeros(len(owners), dtype=torch.float64, device=owners.device)
-        return cls(owners, owners.new_empty(len(owners), 0), sums)
+    def start(cls, owners: Tensor) -> LiveHypotheses:
+        """Rows without any word yet."""
+        zeros = torch.zeros(len(owners), dtype=torch.float64, device=owners.device)
+        return cls(owners, owners.new_empty(len(owners), 0), zeros)
 
     @property
     def step(self) -> int:
         """How many words each row has."""
-        return self.said.shape[1]
+        return self.ids.shape[1]
 
-    def pick(self, rows: Tensor) -> Rows:
+    def pick(self, rows: Tensor) -> LiveHypotheses:
         """These rows, by number or by a boolean for each."""
-        return Rows(self.owners[rows], self.said[rows], self.sums[rows])
+        return LiveHypotheses(self.owners[rows], self.ids[rows], self.log_probabilities[rows])
 
-    def say(self, ids: Tensor, gains: Tensor) -> Rows:
-        """A word more in each row, and its log-probability (row,)."""
-        said = torch.cat([self.said, ids.unsqueeze(1)], dim=1)  # (row, step + 1)
-        return Rows(self.owners, said, self.sums + gains)
+    def append(self, words: Tensor, log_probs: Tensor) -> LiveHypotheses:
+        """Each row with one more word (row,), whose log P is (row,)."""
+        ids = torch.cat([self.ids, words.unsqueeze(1)], dim=1)  # (row, step + 1)
+        return LiveHypotheses(self.owners, ids, self.log_probabilities + log_probs)
 
-    def closed(
-        self, config: DecodingConfig, which: Tensor, *, places: Tensor, ended: Tensor
+    def finish(
+        self, config: DecodingConfig, which: Tensor, *, rows: Tensor, ended: Tensor
     ) -> list[tuple[int, Hypothesis]]:
         """The rows where `which` is True as hypotheses, each with its owner.
 
-        `places` (row,) are the rows of the step that each was read from.
+        `rows` (row,) are the rows of the step that each was read from.
         """
         if not bool(which.any()):
             return []
         done = self.pick(which)
-        columns = (done.owners, done.said, done.sums, ended[which], places[which])
+        columns = (done.owners, done.ids, done.log_probabilities, ended[which], rows[which])
         return [
-            (owner, Hypothesis(tuple(ids), total / config.penalty(len(ids)), total, over, place))
-            for owner, ids, total, over, place in zip(*(c.tolist() for c in columns), strict=True)
+            (owner, Hypothesis(tuple(ids), total / config.penalty(len(ids)), total, over, row))
+            for owner, ids, total, over, row in zip(*(c.tolist() for c in columns), strict=True)
         ]
+
+
+def sort_by_score(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    """Best first."""
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)

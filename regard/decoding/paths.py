@@ -1,4 +1,4 @@
-"""One path for each row, a word at a time: what greedy and sampling have in common."""
+"""Greedy decoding, and what it shares with sampling: one path a row, a word at a time."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from torch import Tensor
 
 from regard.decoding.ancestry import Ancestry
 from regard.decoding.config import DecodingConfig
-from regard.decoding.hypothesis import Hypothesis, Rows
-from regard.decoding.rules import Rules, limits
-from regard.decoding.seam import B, Model, S, Walk
+from regard.decoding.hypothesis import Hypothesis, LiveHypotheses, sort_by_score
+from regard.decoding.rules import Rules, max_lengths
+from regard.decoding.seam import B, Model, S, Stepper
 
 Choice = Callable[[Tensor, Tensor, int], Tensor]
 """log P (row, vocabulary), the number of each row's path (row,) and the step → ids (row,)."""
 
 
-class Turn(NamedTuple):
-    """What one step brought."""
+class DecodedStep(NamedTuple):
+    """The words chosen at one step, and the hypotheses that it finished."""
 
-    ids: Tensor  # (row,), of the rows that could say something
-    closed: list[tuple[int, Hypothesis]]  # the paths that go no further, by their number
+    ids: Tensor  # (row,), of the rows that could go on
+    finished: list[tuple[int, Hypothesis]]  # each with the number of its path
 
 
 def greedy(
@@ -40,19 +40,19 @@ def greedy(
     `first` (batch,) are the ids the first step is fed, `end` is the id that ends an answer (None:
     only its length does), `never` are ids that must not be said.
     """
-    rules = Rules.of(config, end, never)
-    taken = turns(model, batch, first, config, rules, likeliest, ancestry)
-    return gathered(taken, first.numel())
+    rules = Rules.from_config(config, end, never)
+    steps = decode_steps(model, batch, first, config, rules, choose_likeliest, ancestry)
+    return collect_hypotheses(steps, first.numel())
 
 
-def likeliest(logs: Tensor, _paths: Tensor, _step: int) -> Tensor:
-    """The first of equals, if there are."""
-    return logs.argmax(dim=-1)
+def choose_likeliest(log_probs: Tensor, _paths: Tensor, _step: int) -> Tensor:
+    """argmax, the first of equals."""
+    return log_probs.argmax(dim=-1)
 
 
 # As a decorator it leaves the caller's own gradients alone while the caller has its turn.
 @torch.no_grad()
-def turns(
+def decode_steps(
     model: Model[B, S],
     batch: B,
     first: Tensor,
@@ -61,35 +61,37 @@ def turns(
     choose: Choice,
     ancestry: Ancestry | None = None,
     copies: int = 1,
-) -> Iterator[Turn]:
-    """Say words until every path is closed; `copies` paths for each row of the batch."""
+) -> Iterator[DecodedStep]:
+    """Step until every path is finished; `copies` paths for each row of the batch."""
     if not first.numel():
         return
-    walk = Walk(model, batch, first, ancestry)
-    most = limits(config, batch, first).repeat_interleave(copies)  # (path,)
-    rows = Rows.begun(torch.arange(len(most), device=first.device))
-    walk.keep(rows.owners // copies)
+    stepper = Stepper(model, batch, first, ancestry)
+    limits = max_lengths(config, batch, first).repeat_interleave(copies)  # (path,)
+    rows = LiveHypotheses.start(torch.arange(len(limits), device=first.device))
+    stepper.continue_with(rows.owners // copies)
     ids = first.repeat_interleave(copies)  # (row,)
     while len(ids):
-        logs = rules.allowed(walk.step(ids), rows.said)
-        ids = choose(logs, rows.owners, rows.step)
-        gains = logs.gather(1, ids.unsqueeze(1)).squeeze(1)  # (row,)
-        stuck, ended = gains.isneginf(), rules.ends(ids)
-        before, rows = rows, rows.say(ids, gains)
-        over = stuck | ended | (most[rows.owners] == rows.step)
-        closed = before.closed(config, stuck, places=walk.came_from, ended=~stuck)
-        closed += rows.closed(config, over & ~stuck, places=walk.parents, ended=ended)
-        yield Turn(ids[~stuck], closed)
-        if closed:
-            on = (~over).nonzero().squeeze(1)
-            walk.keep(on)
-            ids, rows = ids[on], rows.pick(on)
+        log_probs = rules.apply(stepper.step(ids), rows.ids)
+        ids = choose(log_probs, rows.owners, rows.step)
+        chosen = log_probs.gather(1, ids.unsqueeze(1)).squeeze(1)  # (row,)
+        stuck, ended = chosen.isneginf(), rules.is_end(ids)
+        before, rows = rows, rows.append(ids, chosen)
+        done = stuck | ended | (limits[rows.owners] == rows.step)
+        finished = before.finish(config, stuck, rows=stepper.previous_parents, ended=~stuck)
+        finished += rows.finish(config, done & ~stuck, rows=stepper.parents, ended=ended)
+        yield DecodedStep(ids[~stuck], finished)
+        if finished:
+            live = (~done).nonzero().squeeze(1)
+            stepper.continue_with(live)
+            ids, rows = ids[live], rows.pick(live)
 
 
-def gathered(taken: Iterable[Turn], batch: int, copies: int = 1) -> list[list[Hypothesis]]:
+def collect_hypotheses(
+    steps: Iterable[DecodedStep], batch: int, copies: int = 1
+) -> list[list[Hypothesis]]:
     """For each row of the batch its hypotheses, best first."""
-    found: list[list[Hypothesis]] = [[] for _ in range(batch)]
-    for turn in taken:
-        for path, hypothesis in turn.closed:
-            found[path // copies].append(hypothesis)
-    return [sorted(some, key=lambda one: -one.score) for some in found]
+    collected: list[list[Hypothesis]] = [[] for _ in range(batch)]
+    for step in steps:
+        for path, hypothesis in step.finished:
+            collected[path // copies].append(hypothesis)
+    return [sort_by_score(hypotheses) for hypotheses in collected]

@@ -1,4 +1,4 @@
-"""Beginnings to be continued."""
+"""Prompts of different lengths as one batch."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor
 from regard.data.batches import Words
 
 
-def prompted(prompts: Sequence[Sequence[int]], first: int) -> tuple[Words, Tensor]:
-    """What a language model starts from, and the ids (batch,) of its first step.
+def prepare_prompts(prompts: Sequence[Sequence[int]], first: int) -> tuple[Words, Tensor]:
+    """The batch that a language model starts from, and the ids (batch,) of its first step.
 
     The last id of a prompt is fed at the first step; those before it stand in the batch, padded on
     the left. For an empty prompt, which has none to feed, stands `first`: the end of a sentence,

@@ -1,4 +1,4 @@
-"""What must not be said now, and how much may be said at all."""
+"""Constraints on decoding: barred words, repeated n-grams, shortest and longest answers."""
 
 from __future__ import annotations
 
@@ -24,41 +24,45 @@ class Rules:
     no_repeat_ngram: int | None
 
     @classmethod
-    def of(cls, config: DecodingConfig, end: int | None, never: Sequence[int]) -> Rules:
+    def from_config(cls, config: DecodingConfig, end: int | None, never: Sequence[int]) -> Rules:
         return cls(end, tuple(never), config.shortest, config.no_repeat_ngram)
 
-    def allowed(self, logs: Tensor, said: Tensor) -> Tensor:
-        """log P (row, vocabulary) of what may follow what each row has said (row, step) so far."""
-        self._check(logs.shape[1])
+    def apply(self, log_probs: Tensor, prefixes: Tensor) -> Tensor:
+        """log P (row, vocabulary) of the next words, -inf for those barred after `prefixes`.
+
+        `prefixes` (row, step) are the words of each row so far.
+        """
+        self._check(log_probs.shape[1])
         barred = list(self.never)
-        if self.end is not None and said.shape[1] < self.shortest:
+        if self.end is not None and prefixes.shape[1] < self.shortest:
             barred.append(self.end)
         if barred:
-            logs = logs.index_fill(1, torch.tensor(barred, device=logs.device), -torch.inf)
-        if self.no_repeat_ngram is None or said.shape[1] < self.no_repeat_ngram:
-            return logs
-        rows, ids = _repeating(said, self.no_repeat_ngram)
-        return logs.index_put((rows, ids), logs.new_tensor(-torch.inf))
+            ids = torch.tensor(barred, device=log_probs.device)
+            log_probs = log_probs.index_fill(1, ids, -torch.inf)
+        if self.no_repeat_ngram is None or prefixes.shape[1] < self.no_repeat_ngram:
+            return log_probs
+        rows, ids = _find_repeats(prefixes, self.no_repeat_ngram)
+        return log_probs.index_put((rows, ids), log_probs.new_tensor(-torch.inf))
 
-    def ends(self, ids: Tensor) -> Tensor:
+    def is_end(self, ids: Tensor) -> Tensor:
         """Where an id is the end."""
         return torch.zeros_like(ids, dtype=torch.bool) if self.end is None else ids == self.end
 
     def _check(self, vocabulary: int) -> None:
-        named = [("end", self.end)] if self.end is not None else []
-        for name, value in named + [("never", value) for value in self.never]:
+        checked = [("end", self.end)] if self.end is not None else []
+        for name, value in checked + [("never", value) for value in self.never]:
             if not 0 <= value < vocabulary:
                 raise ValueError(f"{name} ({value}) is not in a vocabulary of {vocabulary} words")
 
 
-def limits(config: DecodingConfig, batch: Any, first: Tensor) -> Tensor:
-    """How many words each row of the batch may say, (batch,).
+def max_lengths(config: DecodingConfig, batch: Any, first: Tensor) -> Tensor:
+    """The most words that each row of the batch may have, (batch,).
 
     The source a row has decides, and never its neighbours.
     """
-    most = torch.full_like(first, config.longest)
+    limits = torch.full_like(first, config.longest)
     if config.longest_factor is None:
-        return most
+        return limits
     if not isinstance(batch, Pairs):
         raise ValueError(
             f"longest_factor ({config.longest_factor}) needs a source to multiply, "
@@ -66,13 +70,13 @@ def limits(config: DecodingConfig, batch: Any, first: Tensor) -> Tensor:
         )
     lengths = batch.source_mask.sum(dim=1).tolist()
     words = [max(1, math.ceil(config.longest_factor * length)) for length in lengths]
-    return most.minimum(torch.tensor(words, device=first.device))
+    return limits.minimum(torch.tensor(words, device=first.device))
 
 
-def _repeating(said: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Rows, and the ids that would say `size` words in a row that the row has said before."""
-    windows = said.unfold(1, size, 1)  # (row, place, word)
-    begun = said[:, said.shape[1] - size + 1 :].unsqueeze(1)  # (row, 1, word): one is missing
-    again = (windows[..., :-1] == begun).all(dim=-1)  # (row, place)
-    rows, places = again.nonzero(as_tuple=True)
-    return rows, windows[rows, places, -1]
+def _find_repeats(prefixes: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Rows, and the ids each of which would repeat an n-gram of `size` words of its row."""
+    ngrams = prefixes.unfold(1, size, 1)  # (row, position, word)
+    context = prefixes[:, prefixes.shape[1] - size + 1 :].unsqueeze(1)  # (row, 1, size − 1)
+    matches = (ngrams[..., :-1] == context).all(dim=-1)  # (row, position)
+    rows, positions = matches.nonzero(as_tuple=True)
+    return rows, ngrams[rows, positions, -1]

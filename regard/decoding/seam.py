@@ -1,4 +1,4 @@
-"""The seam between a decoder and every model that can say a next word: start, step, pick."""
+"""The protocol between a decoder and every model that predicts a next word: start, step, pick."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Model(Protocol[B_contra, S]):
         """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""
 
 
-class Walk(Generic[B, S]):
-    """A model walked step by step, with a note of whose row became whose."""
+class Stepper(Generic[B, S]):
+    """Runs a model step by step, and notes in an `Ancestry` which row continues which."""
 
     def __init__(self, model: Model[B, S], batch: B, first: Tensor, ancestry: Ancestry | None):
         if first.dim() != 1 or first.dtype != torch.long:
@@ -48,11 +48,11 @@ class Walk(Generic[B, S]):
         self.parents = torch.arange(len(first), device=first.device)  # (row,)
 
     @property
-    def came_from(self) -> Tensor:
+    def previous_parents(self) -> Tensor:
         """For each row of the last step (row,) its row of the step before."""
         return self.ancestry.parents[-1]
 
-    def keep(self, rows: Tensor) -> None:
+    def continue_with(self, rows: Tensor) -> None:
         """Go on with these rows of the last step, each of which may come more than once."""
         # Picking copies, a cache above all, and most steps of most searches change nothing.
         if len(rows) and not torch.equal(rows, self.parents):
@@ -70,19 +70,21 @@ class Walk(Generic[B, S]):
         self.ancestry.parents.append(self.parents)
         self.parents = torch.arange(len(ids), device=ids.device)
         precise = torch.promote_types(logits.dtype, torch.float32)
-        logs = logits.log_softmax(dim=-1, dtype=precise)
+        log_probs = logits.log_softmax(dim=-1, dtype=precise)
         # One NaN or inf makes NaN of its whole row, so that looking at one column is enough.
-        strange = logs[:, 0].isnan()
-        return _mended(logs, logits, strange, number) if bool(strange.any()) else logs
+        nan_rows = log_probs[:, 0].isnan()
+        if not bool(nan_rows.any()):
+            return log_probs
+        return _repair_nan_rows(log_probs, logits, nan_rows, number)
 
 
-def _mended(logs: Tensor, logits: Tensor, strange: Tensor, number: int) -> Tensor:
-    """Rows that were -inf alone are so again; other strange rows are refused."""
-    nothing = logits.isneginf().all(dim=-1)
-    wrong = (strange & ~nothing).nonzero().flatten().tolist()
+def _repair_nan_rows(log_probs: Tensor, logits: Tensor, nan_rows: Tensor, number: int) -> Tensor:
+    """Rows of -inf alone, which log_softmax makes NaN, are -inf again; others are refused."""
+    impossible = logits.isneginf().all(dim=-1)
+    wrong = (nan_rows & ~impossible).nonzero().flatten().tolist()
     if wrong:
         raise ValueError(
-            f"logits of step {number} hold NaN or inf in row {wrong[0]} of {len(logs)}: "
+            f"logits of step {number} hold NaN or inf in row {wrong[0]} of {len(log_probs)}: "
             "no next word can be chosen from them"
         )
-    return logs.masked_fill(nothing.unsqueeze(1), -torch.inf)
+    return log_probs.masked_fill(impossible.unsqueeze(1), -torch.inf)

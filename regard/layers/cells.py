@@ -25,7 +25,7 @@ class Cell(Watchable):
     blocks: ClassVar[int]  # how many (hidden, ·) blocks a weight stacks: one a gate or candidate
     has_cell: ClassVar[bool] = False
     # The sign under each block's activation that keeps the state as it was, for `fused.run_padded`.
-    freezing: ClassVar[tuple[float, ...] | None] = None
+    freezing_signs: ClassVar[tuple[float, ...] | None] = None
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()
@@ -122,7 +122,7 @@ class LSTMCell(Cell):
 
     blocks = 4
     has_cell = True
-    freezing = (-1.0, 1.0, 0.0, 0.0)  # input gate 0, forget gate 1
+    freezing_signs = (-1.0, 1.0, 0.0, 0.0)  # input gate 0, forget gate 1
 
     def equations(self, inputs: Tensor, state: RecurrentState) -> LSTMGates:
         assert state.cell is not None
@@ -149,7 +149,7 @@ class GRUCell(Cell):
     """
 
     blocks = 3
-    freezing = (0.0, 1.0, 0.0)  # update gate 1
+    freezing_signs = (0.0, 1.0, 0.0)  # update gate 1
 
     def equations(self, inputs: Tensor, state: RecurrentState) -> GRUGates:
         from_input, from_state = self.project(inputs, state)  # (batch, 3 × hidden) each

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-LEVELS = 1 << 16  # 16 random bits for every number
+RATE_LEVELS = 1 << 16  # 16 random bits for every number
 
 
 class Dropout(nn.Module):
@@ -39,12 +39,12 @@ class Dropout(nn.Module):
 
 def dropout_factors(like: Tensor, rate: float) -> Tensor:
     """For every number in `like` 0 with probability `rate`, else 1 / (1 − rate)."""
-    dropped = min(round(rate * LEVELS), LEVELS - 1)
+    dropped = min(round(rate * RATE_LEVELS), RATE_LEVELS - 1)
     count = like.numel()
     bits = torch.empty((count + 3) // 4, dtype=torch.int64)
     bits.random_(-(2**63), None)  # all 64 of them; by default the sign would always be +
     draws = bits.view(torch.int16)[:count].view(like.shape)  # each from −32,768 to 32,767
     # Straight to numbers: a boolean mask in between, or torch.where, costs more than the draws.
     factors = torch.empty(like.shape, dtype=like.dtype)
-    torch.ge(draws, dropped - LEVELS // 2, out=factors)
-    return factors.mul_(LEVELS / (LEVELS - dropped))
+    torch.ge(draws, dropped - RATE_LEVELS // 2, out=factors)
+    return factors.mul_(RATE_LEVELS / (RATE_LEVELS - dropped))

@@ -32,7 +32,7 @@ def run(
     loses_start = state is not None and state.cell is not None and len(cells) == 2
     # torch's packed backward adds up a gradient as large as the batch once for every time step; the
     # padded one does not. Forward alone, leaving out the padding is worth more.
-    if torch.is_grad_enabled() and inputs.is_cpu and cells[0].freezing and not loses_start:
+    if torch.is_grad_enabled() and inputs.is_cpu and cells[0].freezing_signs and not loses_start:
         outputs, end = run_padded(cells, inputs, mask, start)
     else:
         outputs, end = run_packed(cells, inputs, mask, start)
@@ -110,5 +110,5 @@ def _weights(cells: Sequence[Cell], *, frozen_at_padding: bool = False) -> list[
 
 def _freezing_column(cell: Cell) -> Tensor:
     """The weights of the input that is 1 at padding, (blocks × hidden, 1)."""
-    pull = SATURATED * cell.weight_ih.new_tensor(cell.freezing)
+    pull = SATURATED * cell.weight_ih.new_tensor(cell.freezing_signs)
     return pull.repeat_interleave(cell.hidden_size).unsqueeze(1)

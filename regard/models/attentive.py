@@ -37,9 +37,9 @@ from regard.attention import (
 )
 from regard.data.batches import Words
 from regard.layers import RecurrentState
-from regard.models.checks import at_least, one_of
-from regard.models.padding import Laid, latest
-from regard.models.recurrent import Reader, RecurrentConfig, dropping, settle
+from regard.models.checks import check_at_least, check_one_of
+from regard.models.padding import LeftAligned, take_last
+from regard.models.recurrent import Reader, RecurrentConfig, make_dropout, tie_and_initialise
 
 SPLITS = {"none": 1, "key-value": 2, "key-value-predict": 3}
 SCORES = ("additive", "dot", "scaled-dot", "general")
@@ -57,9 +57,9 @@ class AttentiveConfig(RecurrentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(1, self, "window")
-        one_of(tuple(SPLITS), self, "split")
-        one_of(SCORES, self, "score")
+        check_at_least(1, self, "window")
+        check_one_of(tuple(SPLITS), self, "split")
+        check_one_of(SCORES, self, "score")
         if self.hidden_size % self.parts:
             raise ValueError(
                 f"hidden_size ({self.hidden_size}) must be a multiple of {self.parts}: "
@@ -68,7 +68,7 @@ class AttentiveConfig(RecurrentConfig):
 
     @property
     def parts(self) -> int:
-        """How many shares the state is cut into."""
+        """How many parts of equal size the state is split into."""
         return SPLITS[self.split]
 
     @property
@@ -105,10 +105,10 @@ class AttentiveLM(nn.Module):
         self.attention = Attention(_score(config))
         features_size = config.word_size if config.tied else config.part_size
         self.mix = nn.Linear(2 * config.part_size, features_size, bias=False)
-        self.dropout = dropping(config, config.output_dropout)
+        self.dropout = make_dropout(config, config.output_dropout)
         self.output = nn.Linear(features_size, config.vocabulary_size)
-        settle(self, config)
-        self._begin_plain()
+        tie_and_initialise(self, config)
+        self._initialise_mix()
 
     def forward(self, batch: Words) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, position, vocabulary)
@@ -117,14 +117,14 @@ class AttentiveLM(nn.Module):
         self, batch: Words, state: AttentiveState | None = None
     ) -> tuple[Tensor, AttentiveState | None]:
         """What the output layer reads, (batch, position, features), and the state at the end."""
-        laid = Laid.of(batch)
-        state = self.begin(len(laid.ids)) if state is None else state
-        states, recurrent = self.reader(laid, state.recurrent)  # (batch, position, hidden)
-        mixed, state = self._looked_back(states, laid.lengths, state)
-        return laid.back(self.dropout(mixed)), state._replace(recurrent=recurrent)
+        aligned = LeftAligned.from_batch(batch)
+        state = self.initial_state(len(aligned.ids)) if state is None else state
+        states, recurrent = self.reader(aligned, state.recurrent)  # (batch, position, hidden)
+        mixed, state = self._attend(states, aligned.lengths, state)
+        return aligned.restore(self.dropout(mixed)), state._replace(recurrent=recurrent)
 
-    def _begin_plain(self) -> None:
-        """What predicts passes the mix unchanged at the start, as if there were no looking back.
+    def _initialise_mix(self) -> None:
+        """Let what predicts pass the mix unchanged at first, as if there were no looking back.
 
         Small numbers through one more small layer would learn slowly, and with a rate that suits
         the plain model not at all.
@@ -133,57 +133,59 @@ class AttentiveLM(nn.Module):
             predicting = self.mix.weight[:, self.config.part_size :]  # (features, part)
             nn.init.eye_(predicting)
 
-    def begin(self, batch_size: int) -> AttentiveState:
+    def initial_state(self, batch_size: int) -> AttentiveState:
         """The state before the first word: nothing to look back at."""
         recurrent = self.reader.recurrent.start(batch_size)
-        nothing = recurrent.hidden.new_empty(batch_size, 0, self.config.part_size)
-        none = torch.zeros(batch_size, dtype=torch.long, device=nothing.device)
-        return AttentiveState(recurrent, nothing, nothing, none)
+        empty = recurrent.hidden.new_empty(batch_size, 0, self.config.part_size)
+        lengths = torch.zeros(batch_size, dtype=torch.long, device=empty.device)
+        return AttentiveState(recurrent, empty, empty, lengths)
 
     def start(self, batch: Words) -> AttentiveState:
-        laid = Laid.of(batch)
-        state = self.begin(len(laid.ids))
-        states, recurrent = self.reader(laid, state.recurrent)
-        keys, values, _ = self._parts(states)
-        return self._remembered(keys, values, laid.lengths, state)._replace(recurrent=recurrent)
+        aligned = LeftAligned.from_batch(batch)
+        state = self.initial_state(len(aligned.ids))
+        states, recurrent = self.reader(aligned, state.recurrent)
+        keys, values, _ = self._split(states)
+        state = self._update_memory(keys, values, aligned.lengths, state)
+        return state._replace(recurrent=recurrent)
 
     def step(self, ids: Tensor, state: AttentiveState) -> tuple[Tensor, AttentiveState]:
         """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""
         hidden, recurrent = self.reader.step(ids, state.recurrent)
-        mixed, state = self._looked_back(hidden.unsqueeze(1), None, state)
+        mixed, state = self._attend(hidden.unsqueeze(1), None, state)
         return self.output(mixed.squeeze(1)), state._replace(recurrent=recurrent)
 
-    def _looked_back(
+    def _attend(
         self, states: Tensor, lengths: Tensor | None, state: AttentiveState
     ) -> tuple[Tensor, AttentiveState]:
-        """(batch, position, hidden) → (batch, position, features), and the memory after them."""
-        keys, values, predicting = self._parts(states)
+        """Look back: (batch, position, hidden) → (batch, position, features), the state after."""
+        keys, values, predicting = self._split(states)
         mask = self._mask(state.lengths + states.shape[1])
         seen_keys = torch.cat([state.keys, keys], dim=1)  # (batch, memory + position, part)
         seen_values = torch.cat([state.values, values], dim=1)
         read = self.attention(keys, seen_keys, seen_values, mask).context  # (batch, position, part)
         mixed = self.mix(torch.cat([read, predicting], dim=-1)).tanh()
-        return mixed, self._remembered(keys, values, lengths, state)
+        return mixed, self._update_memory(keys, values, lengths, state)
 
-    def _parts(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _split(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The states as keys, as values, and as what predicts."""
         parts = states.chunk(self.config.parts, dim=-1)
         return parts[0], parts[min(1, self.config.parts - 1)], parts[-1]
 
-    def _mask(self, there: Tensor) -> Mask:
-        """The last `window` of the states that are there, (batch,) of them counted from the end."""
-        mask = Window(self.config.window) & Padding(there, side="left")
+    def _mask(self, lengths: Tensor) -> Mask:
+        """The last `window` states of each row; `lengths` (batch,) counts them from the end."""
+        mask = Window(self.config.window) & Padding(lengths, side="left")
         return mask if self.config.include_current else StrictlyCausal() & mask
 
-    def _remembered(
+    def _update_memory(
         self, keys: Tensor, values: Tensor, lengths: Tensor | None, state: AttentiveState
     ) -> AttentiveState:
+        """The state with these keys and values behind its own, the last `window` of them."""
         window = self.config.window
-        said = keys.shape[1] if lengths is None else lengths
+        new = keys.shape[1] if lengths is None else lengths
         return state._replace(
-            keys=latest(state.keys, keys, lengths, window),
-            values=latest(state.values, values, lengths, window),
-            lengths=(state.lengths + said).clamp(max=window),
+            keys=take_last(state.keys, keys, lengths, window),
+            values=take_last(state.values, values, lengths, window),
+            lengths=(state.lengths + new).clamp(max=window),
         )
 
 

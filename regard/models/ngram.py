@@ -30,15 +30,15 @@ from torch import Tensor
 
 from regard.data.batches import Words
 from regard.models.smoothing import (
-    ABOVE,
+    ABOVE_ALL_KEYS,
     ABSENT,
     Floats,
     Ints,
     Level,
     additive,
-    count,
+    contexts_before,
+    count_ngrams,
     kneser_ney,
-    preceding,
     stupid_backoff,
 )
 
@@ -101,7 +101,8 @@ class Ngram:
     def fit(self, ids: ArrayLike, end: int | None = None) -> Ngram:
         """Count a corpus: ids (position,), every sentence closed by `end`; one sentence if None."""
         _check_id("end", end, self.config.vocabulary_size)
-        counts = count(self._known(ids), self.config.order, self.config.vocabulary_size, end)
+        known = self._known_ids(ids)
+        counts = count_ngrams(known, self.config.order, self.config.vocabulary_size, end)
         self.end = end
         if self.config.smoothing == "kneser-ney":
             self.levels = kneser_ney(counts)
@@ -121,13 +122,13 @@ class Ngram:
 
         Of stupid backoff, the logarithms of its scores.
         """
-        ids, size = self._known(ids), self.config.vocabulary_size
+        ids, size = self._known_ids(ids), self.config.vocabulary_size
         p = np.full(len(ids), 1 / size)
         contexts = np.zeros_like(ids)  # everything follows the empty context
-        for length, level in enumerate(self._fitted(), start=1):
+        for length, level in enumerate(self._fitted_levels(), start=1):
             nodes = level.find(contexts, ids, size)
             p = level.kept[nodes] + level.backoff[contexts] * p
-            contexts = preceding(nodes, ids, length, self.end)
+            contexts = contexts_before(nodes, ids, length, self.end)
         return np.log(p)
 
     def perplexity(self, ids: ArrayLike) -> float:
@@ -144,40 +145,41 @@ class Ngram:
 
         Stupid backoff gives its scores here, which add up to more than 1.
         """
-        words = self._known(context, least=0)
-        nodes = self._read(words[None], np.ones((1, len(words)), dtype=bool))
+        words = self._known_ids(context, least=0)
+        nodes = self._read_contexts(words[None], np.ones((1, len(words)), dtype=bool))
         return self._distributions(nodes)[0]
 
     def start(self, batch: Words) -> NgramState:
         """The state after `batch.inputs`, padded on the left, at the beginning of a sentence."""
         ids = batch.inputs.cpu().numpy()
         mask = batch.mask.cpu().numpy()
-        known = self._known(np.where(mask, ids, 0).ravel(), least=0).reshape(ids.shape)
-        return NgramState(torch.from_numpy(self._read(known, mask)))
+        known = self._known_ids(np.where(mask, ids, 0).ravel(), least=0).reshape(ids.shape)
+        return NgramState(torch.from_numpy(self._read_contexts(known, mask)))
 
     def step(self, ids: Tensor, state: NgramState) -> tuple[Tensor, NgramState]:
         """Last words (batch,) → ln p of the next (batch, vocabulary), and the state after them."""
-        nodes = self._after(state.nodes.cpu().numpy(), self._known(ids.cpu().numpy(), least=0))
+        known = self._known_ids(ids.cpu().numpy(), least=0)
+        nodes = self._advance(state.nodes.cpu().numpy(), known)
         logits = np.log(self._distributions(nodes)).astype(np.float32)
         return torch.from_numpy(logits).to(ids.device), NgramState(torch.from_numpy(nodes))
 
-    def _read(self, ids: Ints, mask: NDArray[np.bool_]) -> Ints:
+    def _read_contexts(self, ids: Ints, mask: NDArray[np.bool_]) -> Ints:
         """Sentences (batch, position) → nodes (batch, order − 1)."""
-        self._fitted()
+        self._fitted_levels()
         longest = self.config.order - 1
         nodes = np.full((len(ids), longest), ABSENT)
         if self.end is not None:
             nodes[:, :1] = self.end
         # Earlier words would be forgotten again: longest words on, each node is made of them alone.
         for place in range(max(0, ids.shape[1] - longest), ids.shape[1]):
-            after = self._after(nodes, ids[:, place])
+            after = self._advance(nodes, ids[:, place])
             nodes = np.where(mask[:, place, None], after, nodes)
         return nodes
 
-    def _after(self, nodes: Ints, ids: Ints) -> Ints:
+    def _advance(self, nodes: Ints, ids: Ints) -> Ints:
         """Nodes (batch, order − 1) and one more word (batch,) → nodes."""
         following = [ids]
-        for level, contexts in zip(self._fitted()[1:-1], nodes.T[:-1], strict=True):
+        for level, contexts in zip(self._fitted_levels()[1:-1], nodes.T[:-1], strict=True):
             longer = level.find(contexts, ids, self.config.vocabulary_size)
             following.append(np.where(ids == self.end, ABSENT, longer))
         return np.stack(following, axis=1)[:, : nodes.shape[1]]
@@ -187,16 +189,16 @@ class Ngram:
         size, rows = self.config.vocabulary_size, np.arange(len(nodes))
         p = np.full((len(nodes), size), 1 / size)
         empty = np.zeros_like(rows)
-        for level, contexts in zip(self._fitted(), [empty, *nodes.T], strict=True):
+        for level, contexts in zip(self._fitted_levels(), [empty, *nodes.T], strict=True):
             first, last = level.followers(contexts, size)
-            several = last - first
-            row = np.repeat(rows, several)  # (follower,) of all contexts, one after another
-            node = np.arange(len(row)) + np.repeat(last - several.cumsum(), several)
+            counts = last - first
+            row = np.repeat(rows, counts)  # (follower,) of all contexts, one after another
+            node = np.arange(len(row)) + np.repeat(last - counts.cumsum(), counts)
             p *= level.backoff[contexts, None]
             p[row, level.keys[node] % size] += level.kept[node]
         return p
 
-    def _known(self, ids: ArrayLike, least: int = 1) -> Ints:
+    def _known_ids(self, ids: ArrayLike, least: int = 1) -> Ints:
         """Ids as a checked array (position,), those outside an open vocabulary made `unknown`."""
         given, size = np.asarray(ids), self.config.vocabulary_size
         if given.ndim != 1 or len(given) < least:
@@ -213,7 +215,8 @@ class Ngram:
             )
         return np.where(outside, self.config.unknown or 0, known)
 
-    def _fitted(self) -> list[Level]:
+    def _fitted_levels(self) -> list[Level]:
+        """The levels, once there are any."""
         if not self.levels:
             raise ValueError("the n-gram model has counted nothing yet: call fit first")
         return self.levels
@@ -222,7 +225,7 @@ class Ngram:
         """All that was learned, as plain arrays by name."""
         end = -1 if self.end is None else self.end
         named: dict[str, NDArray[Any]] = {"end": np.array([end])}
-        for length, level in enumerate(self._fitted(), start=1):
+        for length, level in enumerate(self._fitted_levels(), start=1):
             named |= {f"levels.{length}.{part}": values for part, values in level._asdict().items()}
         return named
 
@@ -230,15 +233,15 @@ class Ngram:
     def from_tensors(cls, config: NgramConfig, tensors: Mapping[str, NDArray[Any]]) -> Ngram:
         """The model whose `tensors` these are, from whoever they come."""
         model, shorter = cls(config), 1
-        end = _part(tensors, "end", np.int64)
+        end = _get_array(tensors, "end", np.int64)
         if len(end) != 1 or not -1 <= end[0] < config.vocabulary_size:
             raise ValueError(f"end ({end[:3]}) must be one id of the vocabulary, or -1")
         model.end = None if end[0] < 0 else int(end[0])
         for length in range(1, config.order + 1):
             level = Level(
-                keys=_part(tensors, f"levels.{length}.keys", np.int64),
-                kept=_part(tensors, f"levels.{length}.kept", np.float64),
-                backoff=_part(tensors, f"levels.{length}.backoff", np.float64),
+                keys=_get_array(tensors, f"levels.{length}.keys", np.int64),
+                kept=_get_array(tensors, f"levels.{length}.kept", np.float64),
+                backoff=_get_array(tensors, f"levels.{length}.backoff", np.float64),
             )
             ngrams = config.vocabulary_size if length == 1 else len(level.keys) - 1
             sizes, needed = [len(part) for part in level], [ngrams + 1, ngrams + 2, shorter + 2]
@@ -253,15 +256,15 @@ class Ngram:
         """Write a safetensors file that holds config and tensors, or leave `path` as it was."""
         config = {"config": json.dumps(asdict(self.config))}
         data, path = to_bytes(self.tensors(), metadata=config), Path(path)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            with unfinished.open("wb") as file:
+            with temporary.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            unfinished.replace(path)
+            temporary.replace(path)
         finally:
-            unfinished.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Ngram:
@@ -283,7 +286,7 @@ class Ngram:
         return cls.from_tensors(config, tensors)
 
 
-def _part(tensors: Mapping[str, NDArray[Any]], name: str, kind: type[Any]) -> NDArray[Any]:
+def _get_array(tensors: Mapping[str, NDArray[Any]], name: str, kind: type[Any]) -> NDArray[Any]:
     if name not in tensors:
         raise ValueError(f"tensors has no {name!r}")
     part = np.asarray(tensors[name])
@@ -292,12 +295,12 @@ def _part(tensors: Mapping[str, NDArray[Any]], name: str, kind: type[Any]) -> ND
     return part
 
 
-def _check_level(level: Level, name: str, keys: int) -> None:
+def _check_level(level: Level, name: str, key_limit: int) -> None:
     """Refuse n-grams that are not in order or not of this vocabulary, and shares above 1."""
-    places = level.keys
-    sorted_once = bool((places[:-1] < places[1:]).all())
-    if not sorted_once or places[0] < 0 or places[-1] != ABOVE or (places[:-1] >= keys).any():
-        raise ValueError(f"{name}.keys must grow from 0 to below {keys}, and end above all")
+    keys, last = level.keys[:-1], level.keys[-1]
+    growing = bool((level.keys[:-1] < level.keys[1:]).all())
+    if not growing or level.keys[0] < 0 or last != ABOVE_ALL_KEYS or (keys >= key_limit).any():
+        raise ValueError(f"{name}.keys must grow from 0 to below {key_limit}, and end above all")
     one = 1 + 1e-9  # with what rounding adds
     # Stupid backoff keeps what is missing from the shorter n-gram's share, which may be negative.
     kept = np.abs(level.kept) <= one

@@ -15,18 +15,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 M = TypeVar("M")
 
-MOST_PARAMETERS = 50_000  # tensors; a Transformer with a thousand layers has 12,000
+MAX_PARAMETERS = 50_000  # tensors; a Transformer with a thousand layers has 12,000
 
 
-def outline(make: Callable[[], M], most: int = MOST_PARAMETERS) -> M:
+def outline(make: Callable[[], M], max_parameters: int = MAX_PARAMETERS) -> M:
     """The model that `make` builds, with names and shapes alone: on the meta device, where tensors
     take no memory.
 
     Settings of which no model can be built are refused, a billion layers among them: building ends
-    when there are more than `most` parameters.
+    when there are more than `max_parameters` parameters.
     """
     try:
-        with torch.device("meta"), _UnfilledParameters(), limit_parameters(most):
+        with torch.device("meta"), _UnfilledParameters(), limit_parameters(max_parameters):
             return make()
     except (RuntimeError, TypeError, OverflowError, MemoryError) as error:
         reason = str(error).partition("\n")[0]

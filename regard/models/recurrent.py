@@ -22,8 +22,8 @@ from torch.func import functional_call
 
 from regard.data.batches import Words
 from regard.layers import Dropout, Embedding, Recurrent, RecurrentState
-from regard.models.checks import at_least, one_of, shares
-from regard.models.padding import Laid
+from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.padding import LeftAligned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +49,10 @@ class RecurrentConfig:
     weight_dropout: float = 0.0  # of the recurrent weights
 
     def __post_init__(self) -> None:
-        one_of(("rnn", "lstm", "gru"), self, "kind")
-        at_least(1, self, "vocabulary_size", "layers", "hidden_size", "embedding_size")
-        shares(self, "dropout", "input_dropout", "output_dropout", "word_dropout", "weight_dropout")
+        check_one_of(("rnn", "lstm", "gru"), self, "kind")
+        check_at_least(1, self, "vocabulary_size", "layers", "hidden_size", "embedding_size")
+        check_rates(self, "dropout", "input_dropout", "output_dropout")
+        check_rates(self, "word_dropout", "weight_dropout")
         if self.init_range is not None and self.init_range <= 0:
             raise ValueError(f"init_range ({self.init_range}) must be above 0")
 
@@ -73,9 +74,9 @@ class RecurrentLM(nn.Module):
         features_size = config.word_size if config.tied else config.hidden_size
         narrow = features_size != config.hidden_size
         self.narrow = nn.Linear(config.hidden_size, features_size) if narrow else nn.Identity()
-        self.dropout = dropping(config, config.output_dropout)
+        self.dropout = make_dropout(config, config.output_dropout)
         self.output = nn.Linear(features_size, config.vocabulary_size)
-        settle(self, config)
+        tie_and_initialise(self, config)
 
     def forward(self, batch: Words) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, position, vocabulary)
@@ -84,12 +85,12 @@ class RecurrentLM(nn.Module):
         self, batch: Words, state: RecurrentState | None = None
     ) -> tuple[Tensor, RecurrentState | None]:
         """What the output layer reads, (batch, position, features), and the state at the end."""
-        laid = Laid.of(batch)
-        states, state = self.reader(laid, state)  # (batch, position, hidden)
-        return laid.back(self.dropout(self.narrow(states))), state
+        aligned = LeftAligned.from_batch(batch)
+        states, state = self.reader(aligned, state)  # (batch, position, hidden)
+        return aligned.restore(self.dropout(self.narrow(states))), state
 
     def start(self, batch: Words) -> RecurrentState:
-        _, state = self.reader(Laid.of(batch), None)
+        _, state = self.reader(LeftAligned.from_batch(batch), None)
         return state
 
     def step(self, ids: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
@@ -99,45 +100,47 @@ class RecurrentLM(nn.Module):
 
 
 class Reader(nn.Module):
-    """Words in, a state for each of them out."""
+    """Embedding and recurrent network: words in, a hidden state for each of them out."""
 
     def __init__(self, config: RecurrentConfig):
         super().__init__()
         self.embedding = Embedding(config.vocabulary_size, config.word_size)
         self.word_dropout = Dropout(config.word_dropout)
-        self.dropout = dropping(config, config.input_dropout)
+        self.dropout = make_dropout(config, config.input_dropout)
         self.recurrent = Recurrent(config.kind, config.word_size, config.hidden_size, config.layers)
-        self.recurrent.dropout = dropping(config, config.dropout)  # what acts between its layers
+        self.recurrent.dropout = make_dropout(config, config.dropout)  # acts between its layers
         self.weight_dropout = Dropout(config.weight_dropout)
 
-    def forward(self, laid: Laid, state: RecurrentState | None) -> tuple[Tensor, RecurrentState]:
+    def forward(
+        self, aligned: LeftAligned, state: RecurrentState | None
+    ) -> tuple[Tensor, RecurrentState]:
         """(batch, position) → (batch, position, hidden), and the state behind the last word."""
-        vectors = self.dropout(self._known(self.embedding(laid.ids), laid.ids))
-        heard = (vectors, laid.lengths, state)
+        vectors = self.dropout(self._drop_words(self.embedding(aligned.ids), aligned.ids))
+        inputs = (vectors, aligned.lengths, state)
         if self.training and self.weight_dropout.rate:
-            return functional_call(self.recurrent, self._thinned(), heard)
-        return self.recurrent(*heard)
+            return functional_call(self.recurrent, self._drop_recurrent_weights(), inputs)
+        return self.recurrent(*inputs)
 
     def step(self, ids: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """One word (batch,) → (batch, hidden), and the state behind it."""
         return self.recurrent.step(self.embedding(ids), state)
 
-    def _known(self, vectors: Tensor, ids: Tensor) -> Tensor:
-        """The vectors, but for words that are dropped: those are zero wherever they stand."""
+    def _drop_words(self, vectors: Tensor, ids: Tensor) -> Tensor:
+        """Word dropout: the vectors of dropped words are zero wherever those words stand."""
         if not (self.training and self.word_dropout.rate):
             return vectors
         table = self.embedding.weight
-        kept = self.word_dropout(torch.ones_like(table[:, :1]))  # (vocabulary, 1)
-        return vectors * kept.detach()[ids]
+        factors = self.word_dropout(torch.ones_like(table[:, :1]))  # (vocabulary, 1)
+        return vectors * factors.detach()[ids]
 
-    def _thinned(self) -> dict[str, Tensor]:
+    def _drop_recurrent_weights(self) -> dict[str, Tensor]:
         """Recurrent weights with some of them dropped, by their names."""
         weights = self.recurrent.named_parameters()
         return {n: self.weight_dropout(w) for n, w in weights if n.endswith("weight_hh")}
 
 
-class Locked(nn.Module):
-    """Dropout with one throw of the dice for all positions: y_t = x_t ⊙ m
+class LockedDropout(nn.Module):
+    """Variational (locked) dropout, with one mask for all positions: y_t = x_t ⊙ m
 
     Gal & Ghahramani (2016), "A theoretically grounded application of dropout in recurrent neural
     networks", section 4.
@@ -145,23 +148,23 @@ class Locked(nn.Module):
 
     def __init__(self, rate: float):
         super().__init__()
-        self.dice = Dropout(rate)
+        self.dropout = Dropout(rate)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """(batch, position, size) → the same."""
-        if not self.training or self.dice.rate == 0.0:
+        if not self.training or self.dropout.rate == 0.0:
             return vectors
-        return vectors * self.dice(torch.ones_like(vectors[:, :1]))
+        return vectors * self.dropout(torch.ones_like(vectors[:, :1]))
 
 
-def dropping(config: RecurrentConfig, rate: float | None) -> Any:
+def make_dropout(config: RecurrentConfig, rate: float | None) -> Any:
     """The dropout a config asks for, at its own rate or at the common one."""
     rate = config.dropout if rate is None else rate
-    return Locked(rate) if config.locked else Dropout(rate)
+    return LockedDropout(rate) if config.locked else Dropout(rate)
 
 
-def settle(model: Any, config: RecurrentConfig) -> None:
-    """Tie the two ends of a model if asked to, and start its weights where the paper does."""
+def tie_and_initialise(model: Any, config: RecurrentConfig) -> None:
+    """Tie output and embedding weights if `tied`; initialise all weights in ±init_range."""
     if config.tied:
         model.output.weight = model.reader.embedding.weight
     if config.init_range is not None:

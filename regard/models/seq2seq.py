@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from regard.attention import Additive, Attention, Padding, Prepared
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, GRUCell, Recurrent, RecurrentState
-from regard.models.checks import at_least, shares
+from regard.models.checks import check_at_least, check_rates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +40,9 @@ class Seq2SeqConfig:
     dropout: float = 0.0  # of the words' vectors and the readout; not in the paper
 
     def __post_init__(self) -> None:
-        at_least(1, self, "vocabulary_size", "source_vocabulary_size", "embedding_size")
-        at_least(1, self, "hidden_size", "attention_size", "readout_size")
-        shares(self, "dropout")
+        check_at_least(1, self, "vocabulary_size", "source_vocabulary_size", "embedding_size")
+        check_at_least(1, self, "hidden_size", "attention_size", "readout_size")
+        check_rates(self, "dropout")
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,11 @@ class Seq2Seq(nn.Module):
 
     def features(self, batch: Pairs, state: None = None) -> tuple[Tensor, None]:
         """What the output layer reads, (batch, target, readout)."""
-        vectors = self.decoder.words(batch.target_input)  # (batch, target, embedding)
-        now, steps = self.start(batch), []
+        vectors = self.decoder.embed(batch.target_input)  # (batch, target, embedding)
+        current, steps = self.start(batch), []
         for word in vectors.unbind(dim=1):  # teacher forcing, one (batch, embedding) at a time
-            context, now = self.decoder.step(word, now)
-            steps.append((now.hidden, context))
+            context, current = self.decoder.step(word, current)
+            steps.append((current.hidden, context))
         states, contexts = (torch.stack(part, dim=1) for part in zip(*steps, strict=True))
         return self.decoder.readout(states, vectors, contexts), None
 
@@ -107,7 +107,7 @@ class Seq2Seq(nn.Module):
 
     def step(self, ids: Tensor, state: Seq2SeqState) -> tuple[Tensor, Seq2SeqState]:
         """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""
-        word = self.decoder.words(ids)  # (batch, embedding)
+        word = self.decoder.embed(ids)  # (batch, embedding)
         context, state = self.decoder.step(word, state)
         return self.output(self.decoder.readout(state.hidden, word, context)), state
 
@@ -143,10 +143,10 @@ class Decoder(nn.Module):
         score = Additive(config.hidden_size, memory_size, config.attention_size)
         self.attention = Attention(score)
         self.cell = GRUCell(config.embedding_size + memory_size, config.hidden_size)
-        said = config.hidden_size + config.embedding_size + memory_size
-        self.pieces = nn.Linear(said, 2 * config.readout_size)
+        readout_input_size = config.hidden_size + config.embedding_size + memory_size
+        self.pieces = nn.Linear(readout_input_size, 2 * config.readout_size)
 
-    def words(self, ids: Tensor) -> Tensor:
+    def embed(self, ids: Tensor) -> Tensor:
         """(…) → (…, embedding)"""
         return self.dropout(self.embedding(ids))
 
@@ -163,10 +163,10 @@ class Decoder(nn.Module):
     def step(self, word: Tensor, state: Seq2SeqState) -> tuple[Tensor, Seq2SeqState]:
         """A word (batch, embedding) → what was read for it (batch, memory), the state after."""
         query = state.hidden.unsqueeze(-2)  # (batch, 1, hidden)
-        looked = self.attention(query, state.keys, state.memory, state.mask)
-        context = looked.context.squeeze(-2)  # (batch, memory)
-        heard = torch.cat([word, context], dim=-1)
-        hidden, _ = self.cell(heard, RecurrentState(state.hidden))
+        attended = self.attention(query, state.keys, state.memory, state.mask)
+        context = attended.context.squeeze(-2)  # (batch, memory)
+        inputs = torch.cat([word, context], dim=-1)
+        hidden, _ = self.cell(inputs, RecurrentState(state.hidden))
         return context, replace(state, hidden=hidden)
 
     def readout(self, states: Tensor, words: Tensor, contexts: Tensor) -> Tensor:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
-# Two nodes that are no places. As indices they find the last two entries of a table, which is
-# where a Level keeps its answers for them.
+# Two nodes of no n-gram. As indices they find the last two entries of a table, which is where a
+# Level keeps its answers for them.
 UNSEEN = -1  # never counted
 ABSENT = -2  # would reach back over the beginning of its sentence
-ABOVE = np.iinfo(np.int64).max  # above all keys
+ABOVE_ALL_KEYS = np.iinfo(np.int64).max
 
 
 class Counts(NamedTuple):
@@ -35,11 +35,11 @@ class Counts(NamedTuple):
     contexts: Ints  # (ngram,) node of the n-gram without its last word
     suffixes: Ints  # (ngram,) node of the n-gram without its first word
     begins: NDArray[np.bool_]  # (ngram,) whether its first word is the beginning of a sentence
-    shorter: int  # how many n-grams one word shorter there are
+    context_count: int  # of n-grams one word shorter
 
-    def by_context(self, amounts: Ints | Floats) -> Floats:
+    def sum_by_context(self, amounts: Ints | Floats) -> Floats:
         """An amount for each n-gram (ngram,) → their sum for each context (context,)."""
-        return np.bincount(self.contexts, amounts, self.shorter).astype(np.float64)
+        return np.bincount(self.contexts, amounts, self.context_count).astype(np.float64)
 
 
 class Level(NamedTuple):
@@ -66,7 +66,7 @@ class Level(NamedTuple):
         return np.searchsorted(self.keys, keys), np.searchsorted(self.keys, keys + vocabulary_size)
 
 
-def preceding(nodes: Ints, ids: Ints, size: int, end: int | None) -> Ints:
+def contexts_before(nodes: Ints, ids: Ints, size: int, end: int | None) -> Ints:
     """The `size`-gram before each word, of those that end at each word; both are (position,).
 
     The end of one sentence is the beginning of the next: a context may hold it as its oldest word
@@ -79,33 +79,33 @@ def preceding(nodes: Ints, ids: Ints, size: int, end: int | None) -> Ints:
     return contexts
 
 
-def count(ids: Ints, order: int, vocabulary_size: int, end: int | None) -> list[Counts]:
+def count_ngrams(ids: Ints, order: int, vocabulary_size: int, end: int | None) -> list[Counts]:
     """The n-grams of each length from 1 to `order`."""
     nodes = ids  # of a word, so that any word can be a context, counted or not
-    every = np.arange(vocabulary_size)
-    empty = np.zeros_like(every)
+    all_ids = np.arange(vocabulary_size)
+    empty = np.zeros_like(all_ids)
     raw = np.bincount(ids, minlength=vocabulary_size)
-    levels = [Counts(every, raw, empty, empty, every < 0, shorter=1)]
-    begins = every == end  # of a context; a predicted end begins nothing
+    levels = [Counts(all_ids, raw, empty, empty, all_ids < 0, context_count=1)]
+    begins = all_ids == end  # of a context; a predicted end begins nothing
     for size in range(2, order + 1):
-        contexts = preceding(nodes, ids, size - 1, end)
-        places = np.flatnonzero(contexts >= 0)
+        contexts = contexts_before(nodes, ids, size - 1, end)
+        positions = np.flatnonzero(contexts >= 0)
         keys, first, inverse, raw = np.unique(
-            contexts[places] * vocabulary_size + ids[places],
+            contexts[positions] * vocabulary_size + ids[positions],
             return_index=True,
             return_inverse=True,
             return_counts=True,
         )
-        suffixes = nodes[places[first]]
+        suffixes = nodes[positions[first]]
         begins = begins[keys // vocabulary_size]
-        shorter = len(levels[-1].keys)
-        levels.append(Counts(keys, raw, keys // vocabulary_size, suffixes, begins, shorter))
+        context_count = len(levels[-1].keys)
+        levels.append(Counts(keys, raw, keys // vocabulary_size, suffixes, begins, context_count))
         nodes = np.full_like(ids, ABSENT)
-        nodes[places] = inverse
+        nodes[positions] = inverse
     return levels
 
 
-def discounts(counts: Ints) -> Floats:
+def estimate_discounts(counts: Ints) -> Floats:
     """D₁, D₂, D₃₊ = i − (i + 1) Y tᵢ₊₁ / tᵢ with Y = t₁ / (t₁ + 2 t₂), tᵢ n-grams seen i times
 
     Chen & Goodman (1999), section 3. Where a small corpus leaves a tᵢ empty or turns a
@@ -130,18 +130,19 @@ def kneser_ney(levels: Sequence[Counts]) -> list[Level]:
 
     Kneser & Ney (1995); interpolated, with three discounts: Chen & Goodman (1999), section 3.
     """
-    made = []
+    smoothed = []
     for level, longer in zip(levels, [*levels[1:], None], strict=True):
         counts = level.raw
         if longer is not None:
             continuations = np.bincount(longer.suffixes, minlength=len(counts))
             counts = np.where(level.begins, counts, continuations)
-        taken = np.concatenate([[0.0], discounts(counts)])[np.minimum(counts, 3)]  # D(c)
-        total = level.by_context(counts)
-        backoff = _ratio(level.by_context(taken), total, otherwise=1.0)
-        kept = _ratio(counts - taken, total[level.contexts], otherwise=0.0)
-        made.append(_level(level.keys, kept, backoff, unseen=1.0))
-    return made
+        by_count = np.concatenate([[0.0], estimate_discounts(counts)])  # D(0) = 0, D₁, D₂, D₃₊
+        discount = by_count[np.minimum(counts, 3)]  # D(c)
+        total = level.sum_by_context(counts)
+        backoff = _divide(level.sum_by_context(discount), total, otherwise=1.0)
+        kept = _divide(counts - discount, total[level.contexts], otherwise=0.0)
+        smoothed.append(_make_level(level.keys, kept, backoff, unseen=1.0))
+    return smoothed
 
 
 def additive(levels: Sequence[Counts], vocabulary_size: int, added_count: float) -> list[Level]:
@@ -150,14 +151,14 @@ def additive(levels: Sequence[Counts], vocabulary_size: int, added_count: float)
     Every word is counted α times more than it came: Laplace with α = 1, Lidstone with less. No
     shorter context is asked, so shorter n-grams count only where a sentence begins.
     """
-    made = []
+    smoothed = []
     for level, longer in zip(levels, [*levels[1:], None], strict=True):
         counts = level.raw if longer is None else np.where(level.begins, level.raw, 0)
-        total = level.by_context(counts)
+        total = level.sum_by_context(counts)
         mass = total + added_count * vocabulary_size
         backoff = np.where(total > 0, added_count * vocabulary_size / mass, 1.0)
-        made.append(_level(level.keys, counts / mass[level.contexts], backoff, unseen=1.0))
-    return made
+        smoothed.append(_make_level(level.keys, counts / mass[level.contexts], backoff, unseen=1.0))
+    return smoothed
 
 
 def stupid_backoff(levels: Sequence[Counts], vocabulary_size: int, backoff: float) -> list[Level]:
@@ -168,24 +169,25 @@ def stupid_backoff(levels: Sequence[Counts], vocabulary_size: int, backoff: floa
 
     Brants et al. (2007), section 4.
     """
-    made = []
+    smoothed = []
     scores = np.array([1 / vocabulary_size])  # of the shorter n-grams
     for level in levels:
-        seen = _ratio(level.raw, level.by_context(level.raw)[level.contexts], otherwise=0.0)
+        seen = _divide(level.raw, level.sum_by_context(level.raw)[level.contexts], otherwise=0.0)
         # Kept as what is missing from the share of the shorter n-gram, so that the sum of both,
         # which is how a Level is read, is c(hw) / c(h) again.
         kept = np.where(level.raw > 0, seen - backoff * scores[level.suffixes], 0.0)
-        everywhere = np.full(level.shorter, backoff)
-        made.append(_level(level.keys, kept, everywhere, unseen=backoff))
+        backoffs = np.full(level.context_count, backoff)
+        smoothed.append(_make_level(level.keys, kept, backoffs, unseen=backoff))
         scores = seen
-    return made
+    return smoothed
 
 
-def _ratio(part: Ints | Floats, whole: Floats, otherwise: float) -> Floats:
+def _divide(part: Ints | Floats, whole: Floats, otherwise: float) -> Floats:
     """part / whole, and `otherwise` where there is no whole."""
     return np.divide(part, whole, where=whole > 0, out=np.full(len(whole), otherwise))
 
 
-def _level(keys: Ints, kept: Floats, backoff: Floats, unseen: float) -> Level:
+def _make_level(keys: Ints, kept: Floats, backoff: Floats, unseen: float) -> Level:
     """A level with its answers for what is absent, which changes nothing, and what is unseen."""
-    return Level(np.append(keys, ABOVE), np.append(kept, [0, 0]), np.append(backoff, [1, unseen]))
+    keys = np.append(keys, ABOVE_ALL_KEYS)
+    return Level(keys, np.append(kept, [0, 0]), np.append(backoff, [1, unseen]))

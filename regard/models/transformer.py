@@ -36,8 +36,10 @@ from regard.attention import (
 )
 from regard.data.batches import Words
 from regard.layers import Dropout, Embedding, FeedForward, LayerNorm, add_residual
-from regard.models.checks import at_least, one_of, shares
-from regard.models.padding import from_first_word, since_its_start
+from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.padding import document_positions, lengths_from_first_word
+
+RESIDUAL_WEIGHTS = ("attention.output.weight", "feedforward.contract.weight")  # end a block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +67,12 @@ class TransformerLMConfig:
     eps: float = 1e-5
 
     def __post_init__(self) -> None:
-        at_least(1, self, "vocabulary_size", "longest", "model_size", "layers", "heads")
-        at_least(1, self, "feedforward_size")
-        one_of(("relu", "gelu", "gelu-tanh"), self, "activation")
-        one_of(("pre", "post"), self, "norm")
-        one_of(("learned", "sinusoidal", "rotary"), self, "positions")
-        shares(self, "dropout", "attention_dropout")
+        check_at_least(1, self, "vocabulary_size", "longest", "model_size", "layers", "heads")
+        check_at_least(1, self, "feedforward_size")
+        check_one_of(("relu", "gelu", "gelu-tanh"), self, "activation")
+        check_one_of(("pre", "post"), self, "norm")
+        check_one_of(("learned", "sinusoidal", "rotary"), self, "positions")
+        check_rates(self, "dropout", "attention_dropout")
         if self.model_size % self.heads:
             raise ValueError(
                 f"model_size ({self.model_size}) must be a multiple of heads ({self.heads}): "
@@ -109,15 +111,15 @@ class TransformerLM(nn.Module):
     def __init__(self, config: TransformerLMConfig):
         super().__init__()
         self.config = config
-        waves = config.positions == "sinusoidal"
-        self.embedding = Embedding(config.vocabulary_size, config.model_size, scaled=waves)
-        self.positions = _positions(config)
+        sinusoidal = config.positions == "sinusoidal"
+        self.embedding = Embedding(config.vocabulary_size, config.model_size, scaled=sinusoidal)
+        self.positions = _make_positions(config)
         self.dropout = Dropout(config.dropout)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         final = LayerNorm(config.model_size, config.eps)
         self.norm = final if config.norm == "pre" else nn.Identity()
         self.output = nn.Linear(config.model_size, config.vocabulary_size, bias=False)
-        self._settle()
+        self._tie_and_initialise()
 
     def forward(self, batch: Words) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, position, vocabulary)
@@ -130,23 +132,25 @@ class TransformerLM(nn.Module):
         With a state the words go on from there, and the state behind them is handed back.
         """
         if state is not None:
-            return self._continued(batch.inputs, state, _words_behind_padding(batch, state))
-        if batch.documents is not None:
-            return self._read(batch.inputs, *self._packed(batch.documents)), None
-        places = self._laid(batch.inputs.shape[1], 0, from_first_word(batch.mask))
-        return self._read(batch.inputs, *places), None
+            return self._continue_from(state, batch.inputs, _count_words(batch, state))
+        if batch.documents is None:
+            lengths = lengths_from_first_word(batch.mask)
+            positions, mask = self._locate(batch.inputs.shape[1], 0, lengths)
+        else:
+            positions, mask = self._locate_packed(batch.documents)
+        return self._compute_features(batch.inputs, positions, mask), None
 
-    def _read(
+    def _compute_features(
         self,
         ids: Tensor,
-        places: Tensor | slice,
+        positions: Tensor | slice,
         mask: Mask,
         caches: Sequence[KeyValueCache | None] | None = None,
     ) -> Tensor:
-        """(batch, position) → (batch, position, model), each word at its place."""
+        """(batch, position) → (batch, position, model), each word at its position."""
         vectors = self.embedding(ids)  # (batch, position, model)
         if self.positions is not None:
-            vectors = vectors + self.positions.table[places]
+            vectors = vectors + self.positions.table[positions]
         vectors = self.dropout(vectors)
         for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
             vectors = layer(vectors, mask, cache)
@@ -155,53 +159,55 @@ class TransformerLM(nn.Module):
     def start(self, batch: Words) -> TransformerState:
         rows = torch.arange(len(batch.inputs), device=batch.inputs.device)
         state = TransformerState(tuple(KeyValueCache() for _ in self.layers), rows)
-        return self._continued(batch.inputs, state, _words_behind_padding(batch, state))[1]
+        return self._continue_from(state, batch.inputs, _count_words(batch, state))[1]
 
     def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""
         lengths = None if state.lengths is None else state.lengths + 1
-        vectors, state = self._continued(ids.unsqueeze(1), state, lengths)
+        vectors, state = self._continue_from(state, ids.unsqueeze(1), lengths)
         return self.output(vectors.squeeze(1)), state
 
-    def _continued(
-        self, ids: Tensor, state: TransformerState, lengths: Tensor | None
+    def _continue_from(
+        self, state: TransformerState, ids: Tensor, lengths: Tensor | None
     ) -> tuple[Tensor, TransformerState]:
         """Read on behind a state; `lengths` counts the words of each row when these are read."""
-        places, mask = self._laid(ids.shape[1], state.length, lengths)
+        positions, mask = self._locate(ids.shape[1], state.length, lengths)
         caches = state.branch()
-        vectors = self._read(ids, places, mask, caches)
+        vectors = self._compute_features(ids, positions, mask, caches)
         length = state.length + ids.shape[1]
         return vectors, TransformerState(caches, state.rows, length, lengths)
 
-    def _laid(self, count: int, before: int, lengths: Tensor | None) -> tuple[Tensor | slice, Mask]:
-        """The places of `count` words behind `before` positions, and what they may see.
+    def _locate(
+        self, count: int, before: int, lengths: Tensor | None
+    ) -> tuple[Tensor | slice, Mask]:
+        """The positions of `count` words behind `before` others, and the mask of what they may see.
 
-        Places are counted from a row's first word, and the padding before it is never seen.
+        Positions are counted from a row's first word, and the padding before it is never seen.
         """
         end = before + count
         if lengths is None:
-            self._check(end)
+            self._check_length(end)
             return slice(before, end), Causal()
-        self._check(int(lengths.max()))
+        self._check_length(int(lengths.max()))
         padding = (end - lengths).unsqueeze(1)  # (batch, 1)
-        places = torch.arange(before, end, device=lengths.device) - padding  # (batch, position)
-        return places.clamp(min=0), Causal() & Padding(lengths, side="left")
+        positions = torch.arange(before, end, device=lengths.device) - padding  # (batch, position)
+        return positions.clamp(min=0), Causal() & Padding(lengths, side="left")
 
-    def _packed(self, documents: Tensor) -> tuple[Tensor, Mask]:
-        """Places counted from a document's first word; other documents are never seen."""
-        places = since_its_start(documents)
-        self._check(int(places.max()) + 1)
-        return places, Causal() & Packed(documents)
+    def _locate_packed(self, documents: Tensor) -> tuple[Tensor, Mask]:
+        """Positions counted from a document's first word; other documents are never seen."""
+        positions = document_positions(documents)
+        self._check_length(int(positions.max()) + 1)
+        return positions, Causal() & Packed(documents)
 
-    def _check(self, length: int) -> None:
+    def _check_length(self, length: int) -> None:
         if length > self.config.longest:
             raise ValueError(
                 f"the text has {length} tokens, but this model has {self.config.longest} "
                 "positions (longest)"
             )
 
-    def _settle(self) -> None:
-        """Tie the two ends if asked to, leave out biases if asked to, and start the weights."""
+    def _tie_and_initialise(self) -> None:
+        """Tie output and embedding weights if `tied`, drop biases unless `bias`, initialise."""
         if self.config.tied:
             self.output.weight = self.embedding.weight
         if not self.config.bias:
@@ -209,13 +215,13 @@ class TransformerLM(nn.Module):
                 if isinstance(getattr(part, "bias", None), nn.Parameter):
                     part.register_parameter("bias", None)
         # So that the sum of all blocks along the road starts no larger than one of them.
-        smaller = 1 / math.sqrt(2 * self.config.layers)
+        residual_scale = 1 / math.sqrt(2 * self.config.layers)
         for name, weight in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(weight)
             elif weight.dim() > 1:
-                last = name.endswith(("attention.output.weight", "feedforward.contract.weight"))
-                nn.init.normal_(weight, std=self.config.init_std * (smaller if last else 1))
+                scale = residual_scale if name.endswith(RESIDUAL_WEIGHTS) else 1
+                nn.init.normal_(weight, std=self.config.init_std * scale)
 
 
 class Layer(nn.Module):
@@ -247,7 +253,7 @@ class Layer(nn.Module):
         return add_residual(x, self.feedforward, norm, self.dropout, self.norm_placement)
 
 
-def _positions(config: TransformerLMConfig) -> LearnedPositions | Sinusoidal | None:
+def _make_positions(config: TransformerLMConfig) -> LearnedPositions | Sinusoidal | None:
     """Rotary positions turn queries and keys inside the attention, so nothing is added here."""
     if config.positions == "rotary":
         return None
@@ -256,7 +262,7 @@ def _positions(config: TransformerLMConfig) -> LearnedPositions | Sinusoidal | N
     return LearnedPositions(config.longest, config.model_size)
 
 
-def _words_behind_padding(batch: Words, state: TransformerState) -> Tensor | None:
+def _count_words(batch: Words, state: TransformerState) -> Tensor | None:
     """How many words each row has when this batch is read behind the state."""
     mask = batch.mask
     if batch.documents is not None:
@@ -268,4 +274,4 @@ def _words_behind_padding(batch: Words, state: TransformerState) -> Tensor | Non
             "mask must be True from a row's first word on: padding stands on the left of a prompt, "
             "and nowhere else once a text is to be continued"
         )
-    return from_first_word(mask)
+    return lengths_from_first_word(mask)

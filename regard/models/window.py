@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from regard.data.batches import Words
 from regard.layers import Dropout, Embedding
-from regard.models.checks import at_least, shares
-from regard.models.padding import Laid
+from regard.models.checks import check_at_least, check_rates
+from regard.models.padding import LeftAligned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,11 @@ class WindowConfig:
     init_range: float = 0.1  # the words' vectors start within ±, near to each other
 
     def __post_init__(self) -> None:
-        at_least(1, self, "vocabulary_size", "embedding_size", "hidden_size")
-        at_least(2, self, "order")
+        check_at_least(1, self, "vocabulary_size", "embedding_size", "hidden_size")
+        check_at_least(2, self, "order")
         if self.init_range <= 0:
             raise ValueError(f"init_range ({self.init_range}) must be above 0")
-        shares(self, "dropout")
+        check_rates(self, "dropout")
 
 
 class WindowState(NamedTuple):
@@ -65,11 +65,11 @@ class WindowLM(nn.Module):
         super().__init__()
         self.config = config
         # One row more than there are words: what stands before the first word is nothing, a zero.
-        self.nothing = config.vocabulary_size
-        self.embedding = Embedding(self.nothing + 1, config.embedding_size, self.nothing)
+        self.padding_id = config.vocabulary_size
+        self.embedding = Embedding(self.padding_id + 1, config.embedding_size, self.padding_id)
         # A rare word is moved a few times only: far out, it would stay where chance has put it.
         with torch.no_grad():
-            self.embedding.weight[: self.nothing].uniform_(-config.init_range, config.init_range)
+            self.embedding.weight[: self.padding_id].uniform_(-config.init_range, config.init_range)
         window_size = (config.order - 1) * config.embedding_size
         self.hidden = nn.Linear(window_size, config.hidden_size)
         self.dropout = Dropout(config.dropout)
@@ -83,30 +83,32 @@ class WindowLM(nn.Module):
         self, batch: Words, state: WindowState | None = None
     ) -> tuple[Tensor, WindowState | None]:
         """What the output layer reads, (batch, position, features), and the last words."""
-        laid = Laid.of(batch)
-        before = self.begin(len(laid.ids)) if state is None else state
-        after = WindowState(laid.latest(before.ids, self.config.order - 2))
-        return laid.back(self._predicted(torch.cat([before.ids, laid.ids], dim=1))), after
+        aligned = LeftAligned.from_batch(batch)
+        before = self.initial_state(len(aligned.ids)) if state is None else state
+        after = WindowState(aligned.take_last_ids(before.ids, self.config.order - 2))
+        features = self._compute_features(torch.cat([before.ids, aligned.ids], dim=1))
+        return aligned.restore(features), after
 
-    def begin(self, batch_size: int) -> WindowState:
+    def initial_state(self, batch_size: int) -> WindowState:
         """The state before the first word."""
         shape = (batch_size, self.config.order - 2)
-        return WindowState(torch.full(shape, self.nothing, device=self.embedding.weight.device))
+        return WindowState(torch.full(shape, self.padding_id, device=self.embedding.weight.device))
 
     def start(self, batch: Words) -> WindowState:
-        laid = Laid.of(batch)
-        return WindowState(laid.latest(self.begin(len(laid.ids)).ids, self.config.order - 2))
+        aligned = LeftAligned.from_batch(batch)
+        before = self.initial_state(len(aligned.ids))
+        return WindowState(aligned.take_last_ids(before.ids, self.config.order - 2))
 
     def step(self, ids: Tensor, state: WindowState) -> tuple[Tensor, WindowState]:
         """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""
         words = torch.cat([state.ids, ids.unsqueeze(1)], dim=1)  # (batch, order − 1)
-        return self.output(self._predicted(words).squeeze(1)), WindowState(words[:, 1:])
+        return self.output(self._compute_features(words).squeeze(1)), WindowState(words[:, 1:])
 
-    def _predicted(self, words: Tensor) -> Tensor:
+    def _compute_features(self, words: Tensor) -> Tensor:
         """(batch, order − 2 + position) ids → (batch, position, features)."""
         vectors = self.embedding(words)  # (batch, order − 2 + position, embedding)
         count = words.shape[1] - self.config.order + 2
-        sides = [vectors[:, first : first + count] for first in range(self.config.order - 1)]
-        window = self.dropout(torch.cat(sides, dim=-1))  # (batch, position, window)
+        shifted = [vectors[:, first : first + count] for first in range(self.config.order - 1)]
+        window = self.dropout(torch.cat(shifted, dim=-1))  # (batch, position, window)
         hidden = self.dropout(self.hidden(window).tanh())  # (batch, position, hidden)
         return torch.cat([hidden, window], dim=-1) if self.config.direct else hidden

@@ -20,7 +20,7 @@ from regard.data.config import DataConfig, Files
 from regard.data.feeds import Columns, Feed, Packed, PackedInOrder, Sentences, Windows
 from regard.data.files import find_one
 from regard.data.splits import hold_out
-from regard.decoding import Continuing
+from regard.decoding import WindowedGenerator
 from regard.layers.output import linear_cross_entropy
 from regard.metrics import likelihood_scores
 from regard.tasks.answers import Answer, Candidate
@@ -211,7 +211,7 @@ class Generate:
 
     def __init__(self, task: Task[Any], model: Any, resources: Resources, **settings: Any):
         self.words = resources.words
-        self.continuing = Continuing(
+        self.generator = WindowedGenerator(
             model,
             task.recipe.decoding.with_settings(**settings),
             before_first_word(self.words),
@@ -223,7 +223,7 @@ class Generate:
         return self.words.encode(text).ids
 
     def answer(self, encoded: list[list[int]], numbers: list[int]) -> list[list[Candidate]]:
-        found = self.continuing.answers(encoded, numbers)
+        found = self.generator.generate(encoded, numbers)
         return [
             [
                 Candidate(
@@ -235,7 +235,7 @@ class Generate:
         ]
 
     def stream(self, encoded: list[int]) -> Iterator[str]:
-        return self.words.decode_stream(self.continuing.words(encoded), encoded)
+        return self.words.decode_stream(self.generator.stream(encoded), encoded)
 
 
 class Text:

@@ -7,7 +7,14 @@ import torch
 from torch.testing import assert_close
 
 from regard.attention import watch
-from regard.decoding import Ancestry, DecodingConfig, Hypothesis, decode, prompted, traced
+from regard.decoding import (
+    Ancestry,
+    DecodingConfig,
+    Hypothesis,
+    decode,
+    prepare_prompts,
+    trace_attention,
+)
 
 CONFIGS = {
     "greedy": DecodingConfig(longest=7),
@@ -41,10 +48,10 @@ def test_over_what_was_said_and_over_the_source(method, toys):
         for found in row:
             steps = len(found.ids)
             whole = read_whole(model, [0, *found.ids[:-1]], source)
-            own = traced(seen["self_attention"], ancestry, found)  # (head, query, key)
+            own = trace_attention(seen["self_attention"], ancestry, found)  # (head, query, key)
             assert own.shape == (7, steps, steps)
             assert_close(own, whole["self_attention"], atol=1e-6, rtol=0)
-            cross = traced(seen["cross_attention"], ancestry, found)
+            cross = trace_attention(seen["cross_attention"], ancestry, found)
             assert cross.shape == (1, steps, 5)  # the sources are padded to 5
             shown = cross[0, :, : len(source)]
             assert_close(shown, whole["cross_attention"], atol=1e-6, rtol=0)
@@ -54,12 +61,12 @@ def test_over_what_was_said_and_over_the_source(method, toys):
 @pytest.mark.parametrize("method", CONFIGS)
 def test_a_prompt_stands_before_its_continuation(method, toys):
     model, prompts = toys.Attentive(), [[5, 3, 8, 2], [7, 4], [9]]
-    batch, first = prompted(prompts, first=0)
+    batch, first = prepare_prompts(prompts, first=0)
     rows, seen, ancestry = watched(model, batch, first, CONFIGS[method], end=0)
     for prompt, row in zip(prompts, rows, strict=True):
         for found in row:
             whole = read_whole(model, [*prompt, *found.ids[:-1]])["self_attention"]
-            own = traced(seen["self_attention"], ancestry, found)
+            own = trace_attention(seen["self_attention"], ancestry, found)
             padding = 4 - len(prompt)
             assert_close(own[:, padding:, padding:], whole, atol=1e-6, rtol=0)
             assert (own[:, :padding] == 0).all()
@@ -99,7 +106,7 @@ def test_an_attention_that_looks_only_once_cannot_be_traced(toys):
         model, toys.sources([5]), torch.tensor([0]), DecodingConfig(longest=3), end=None
     )
     with pytest.raises(ValueError, match=r"calls \(1\) are fewer than the 3 steps"):
-        traced(seen["self_attention"][:1], ancestry, rows[0][0])
+        trace_attention(seen["self_attention"][:1], ancestry, rows[0][0])
 
 
 def test_calls_of_two_decodings_are_not_mistaken_for_one(toys):
@@ -108,7 +115,7 @@ def test_calls_of_two_decodings_are_not_mistaken_for_one(toys):
         rows = decode(model, toys.sources([5]), torch.tensor([0]), config, ancestry=ancestry)
         decode(model, toys.sources([5], [7]), torch.tensor([0, 0]), config)
     with pytest.raises(ValueError, match="one has 2 rows where step 0 has 1"):
-        traced(seen["self_attention"], ancestry, rows[0][0])
+        trace_attention(seen["self_attention"], ancestry, rows[0][0])
 
 
 def test_an_answer_of_another_decoding_is_refused(toys):

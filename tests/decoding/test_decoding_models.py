@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.decoding import DecodingConfig, Hypothesis, decode, prompted
+from regard.decoding import DecodingConfig, Hypothesis, decode, prepare_prompts
 
 PROMPTS = [[5, 3, 8, 2], [7], [], [2, 6], [9, 9, 1, 4, 3, 10, 6]]
 CONFIGS = {
@@ -24,16 +24,16 @@ def alike(one: list[Hypothesis], other: list[Hypothesis]) -> None:
 @pytest.mark.parametrize("kind", ["Recurrent", "Attentive"])
 def test_a_batch_of_prompts_says_what_each_says_alone(kind, name, toys):
     model, config = getattr(toys, kind)(), CONFIGS[name]
-    batch, first = prompted(PROMPTS, first=0)
+    batch, first = prepare_prompts(PROMPTS, first=0)
     for which, row in enumerate(decode(model, batch, first, config, end=0)):
-        alone, own = prompted([PROMPTS[which]], first=0)
+        alone, own = prepare_prompts([PROMPTS[which]], first=0)
         alike(row, decode(model, alone, own, config, end=0, numbers=[which])[0])
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_cache_changes_nothing(name, toys):
     model, config = toys.Attentive(), CONFIGS[name]
-    batch, first = prompted(PROMPTS, first=0)
+    batch, first = prepare_prompts(PROMPTS, first=0)
     cached = decode(model, batch, first, config, end=0)
     again = decode(toys.Forgetful(model), batch, first, config, end=0)
     for one, other in zip(cached, again, strict=True):
@@ -52,7 +52,7 @@ def test_a_batch_of_sources_says_what_each_says_alone(name, toys):
 
 def test_the_log_probability_is_that_of_the_words_read_at_once(toys):
     model = toys.Attentive()
-    batch, first = prompted([[5, 3, 8]], first=0)
+    batch, first = prepare_prompts([[5, 3, 8]], first=0)
     for found in decode(model, batch, first, CONFIGS["beam"], end=0)[0]:
         ids = torch.tensor([5, 3, 8, *found.ids])
         logs = model.whole(ids[:-1]).log_softmax(-1)[2:].detach()

@@ -8,14 +8,14 @@ from torch.testing import assert_close
 
 from regard.data.batches import Words
 from regard.decoding import DecodingConfig, beam, greedy, sample
-from regard.decoding.rules import Rules, limits
+from regard.decoding.rules import Rules, max_lengths
 
 WAYS = [greedy, sample, beam]
 
 
 def barred(rules: Rules, said: list[list[int]], vocabulary: int = 7) -> list[set[int]]:
     logs = torch.zeros(len(said), vocabulary)
-    allowed = rules.allowed(logs, torch.tensor(said, dtype=torch.long).view(len(said), -1))
+    allowed = rules.apply(logs, torch.tensor(said, dtype=torch.long).view(len(said), -1))
     assert_close(logs, torch.zeros(len(said), vocabulary))  # what came in is as it was
     return [set(row.isneginf().nonzero().flatten().tolist()) for row in allowed]
 
@@ -78,13 +78,13 @@ def test_a_source_limits_its_own_answer_and_not_its_neighbours(way, toys):
 def test_a_source_of_nothing_still_leaves_one_word(toys):
     batch = toys.sources([], [0, 0])
     config = DecodingConfig(longest_factor=0.25)
-    assert limits(config, batch, torch.tensor([0, 0])).tolist() == [1, 1]
+    assert max_lengths(config, batch, torch.tensor([0, 0])).tolist() == [1, 1]
 
 
 def test_a_factor_needs_a_source():
     batch, config = Words.prompts([[1]]), DecodingConfig(longest_factor=2.0)
     with pytest.raises(ValueError, match=r"longest_factor \(2.0\) needs a source.* Words has none"):
-        limits(config, batch, torch.tensor([0]))
+        max_lengths(config, batch, torch.tensor([0]))
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from regard.decoding import DecodingConfig, greedy, sample
 from regard.decoding import sampling as module
-from regard.decoding.sampling import Draws, drawn, nucleus, pointed
+from regard.decoding.sampling import UniformDraws, invert_cdf, nucleus, sample_ids
 
 P = torch.tensor([0.25, 0.05, 0.4, 0.1, 0.2])
 
@@ -52,7 +52,7 @@ def test_a_nucleus_wider_than_the_first_reach_is_found_whole(monkeypatch):
     weights = torch.rand(3, 17)
     weights[1] *= torch.arange(17) == 5  # one row has its nucleus at once
     expected, places = nucleus(weights, 0.8)
-    monkeypatch.setattr(module, "REACH", (2, 3))
+    monkeypatch.setattr(module, "NUCLEUS_CANDIDATES", (2, 3))
     found, again = nucleus(weights, 0.8)
     assert_close(found, expected)
     assert torch.equal(places[expected > 0], again[found > 0])
@@ -61,7 +61,7 @@ def test_a_nucleus_wider_than_the_first_reach_is_found_whole(monkeypatch):
 def test_a_number_falls_into_the_share_it_points_at():
     weights = torch.tensor([[0.0, 2.0, 0.0, 1.0, 1.0, 0.0]]).expand(7, -1)
     numbers = torch.tensor([0.0, 0.49, 0.5, 0.74, 0.75, 0.99, 1 - 2**-53], dtype=torch.float64)
-    assert pointed(weights, numbers).tolist() == [1, 1, 3, 3, 4, 4, 4]
+    assert invert_cdf(weights, numbers).tolist() == [1, 1, 3, 3, 4, 4, 4]
 
 
 def test_temperature_zero_is_greedy(table, toys):
@@ -100,13 +100,13 @@ def test_neither_global_randomness_nor_the_next_seed_is_touched(table, toys):
     torch.manual_seed(3)
     sample(table(5), toys.sources([0]), torch.tensor([0]), DecodingConfig(longest=3))
     assert torch.rand(()) == expected
-    one, other = Draws(0, [(1, 0)]), Draws(1, [(0, 0)])
+    one, other = UniformDraws(0, [(1, 0)]), UniformDraws(1, [(0, 0)])
     assert one.at(0, torch.tensor([0])) != other.at(0, torch.tensor([0]))
 
 
 def test_draws_do_not_come_round_again():
-    draws, path = Draws(0, [(0, 0)]), torch.tensor([0])
-    numbers = [float(draws.at(step, path)) for step in range(2 * module.BLOCK + 1)]
+    draws, path = UniformDraws(0, [(0, 0)]), torch.tensor([0])
+    numbers = [float(draws.at(step, path)) for step in range(2 * module.STEPS_PER_BLOCK + 1)]
     assert len(set(numbers)) == len(numbers)
 
 
@@ -141,7 +141,7 @@ def test_a_barred_word_is_never_drawn():
     logs = torch.tensor([[-torch.inf, -1.0, -torch.inf, -2.0]]).expand(101, -1)
     numbers = torch.linspace(0, 1 - 2**-53, 101, dtype=torch.float64)
     for options in ({}, {"top_k": 3}, {"top_p": 0.99}, {"temperature": 50.0}):
-        assert set(drawn(logs, numbers, DecodingConfig(**options)).tolist()) <= {1, 3}
+        assert set(sample_ids(logs, numbers, DecodingConfig(**options)).tolist()) <= {1, 3}
 
 
 def test_as_many_numbers_as_rows_are_needed(table, toys):

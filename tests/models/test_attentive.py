@@ -93,7 +93,7 @@ def test_the_words_of_a_short_row_are_remembered_beside_a_long_one():
 def test_key_value_predict_leaves_each_job_its_own_third(words):
     model = AttentiveLM(AttentiveConfig(**SMALL, split="key-value-predict"))
     states = torch.randn(2, 7, 12)
-    keys, values, predicting = model._parts(states)
+    keys, values, predicting = model._split(states)
     assert_close(torch.cat([keys, values, predicting], dim=-1), states)
 
 

@@ -12,21 +12,19 @@ from regard.models.catalog import build
 SMALL = {"vocabulary_size": 11}
 LSTM = {**SMALL, "hidden_size": 12, "embedding_size": 5}
 GPT = {**SMALL, "model_size": 12, "heads": 3, "layers": 2, "longest": 19}
+# Every setting that changes how a model reads comes once or more, and no two are crossed.
+ITSELF = {"window": 2, "include_current": True, "score": "general"}
+POST = {"norm": "post", "activation": "relu", "bias": False}
 MODELS = {
     "window": ("window", {**SMALL, "embedding_size": 5, "hidden_size": 7, "direct": True}),
     "bigram window": ("window", {**SMALL, "order": 2}),
-    "rnn": ("rnn", {**LSTM, "kind": "rnn"}),
     "lstm, tied": ("rnn", {**LSTM, "tied": True}),
     "gru": ("rnn", {**LSTM, "kind": "gru", "embedding_size": None}),
     "attentive": ("attentive-rnn", {**LSTM, "window": 3}),
-    "attentive, with itself": ("attentive-rnn", {**LSTM, "window": 2, "include_current": True}),
-    "key-value": ("attentive-rnn", {**LSTM, "split": "key-value", "score": "general"}),
-    "key-value-predict": ("attentive-rnn", {**LSTM, "split": "key-value-predict", "tied": True}),
-    "scaled dot": ("attentive-rnn", {**LSTM, "window": 3, "score": "scaled-dot"}),
+    "with itself": ("attentive-rnn", {**LSTM, **ITSELF, "split": "key-value-predict"}),
     "gpt": ("transformer-lm", GPT),
-    "post-norm": ("transformer-lm", {**GPT, "norm": "post", "activation": "relu", "bias": False}),
     "sinusoidal": ("transformer-lm", {**GPT, "positions": "sinusoidal", "tied": False}),
-    "rotary": ("transformer-lm", {**GPT, "positions": "rotary", "feedforward_size": 7}),
+    "rotary, post-norm": ("transformer-lm", {**GPT, **POST, "positions": "rotary"}),
 }
 CARRYING = [name for name, (kind, _) in MODELS.items() if kind != "transformer-lm"]
 CLOSE = {"atol": 2e-6, "rtol": 2e-5}
@@ -43,7 +41,7 @@ def model(request):
                 weight.normal_(std=0.5)
     if name == "window":
         with torch.no_grad():
-            made.embedding.weight[made.nothing] = 0.0
+            made.embedding.weight[made.padding_id] = 0.0
     return made
 
 

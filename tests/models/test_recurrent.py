@@ -4,7 +4,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from regard.models.recurrent import Locked, RecurrentConfig, RecurrentLM
+from regard.models.recurrent import LockedDropout, RecurrentConfig, RecurrentLM
 
 
 def theirs(model):
@@ -77,7 +77,7 @@ def test_dropout_acts_on_the_way_up_and_never_through_time(words):
 
 
 def test_locked_dropout_drops_the_same_at_every_position():
-    dropped = Locked(0.5)(torch.ones(3, 13, 101))
+    dropped = LockedDropout(0.5)(torch.ones(3, 13, 101))
     assert_close(dropped, dropped[:, :1].expand_as(dropped))
     assert sorted(dropped.unique().tolist()) == [0.0, 2.0]
     assert not torch.equal(dropped[0], dropped[1])
@@ -94,7 +94,7 @@ def test_a_dropped_word_is_dropped_wherever_it_stands(words):
     config = RecurrentConfig(vocabulary_size=11, hidden_size=7, word_dropout=0.5)
     reader = RecurrentLM(config).reader
     batch = words(5, 41)
-    vectors = reader._known(reader.embedding(batch.inputs), batch.inputs)
+    vectors = reader._drop_words(reader.embedding(batch.inputs), batch.inputs)
     for word in range(11):
         at = batch.inputs == word
         gone = (vectors[at] == 0).all(dim=-1)

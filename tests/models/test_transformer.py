@@ -204,8 +204,15 @@ def test_a_long_prompt_can_be_read_in_pieces(words):
     assert state.length == 13
 
 
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary"])
-@pytest.mark.parametrize("grads", [(False, True), (True, False), (False, False), (True, True)])
+@pytest.mark.parametrize(
+    ("positions", "grads"),
+    [
+        ("learned", (False, True)),
+        ("sinusoidal", (True, False)),
+        ("rotary", (False, False)),
+        ("rotary", (True, True)),
+    ],
+)
 def test_a_state_gone_on_from_stays_what_it_was(grads, positions, words):
     model, batch = shaken(positions=positions), words(2, 7)
     said = torch.tensor([[3, 9, 4], [5, 1, 10]])

@@ -33,5 +33,5 @@ def test_what_stands_before_the_first_word_learns_nothing():
     model = WindowLM(WindowConfig(vocabulary_size=11))
     ids = torch.tensor([[3, 1]])
     model(Words(ids, ids, ids >= 0)).sum().backward()
-    assert not model.embedding.weight.grad[model.nothing].any()
-    assert not model.embedding.weight[model.nothing].any()
+    assert not model.embedding.weight.grad[model.padding_id].any()
+    assert not model.embedding.weight[model.padding_id].any()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import Words
-from regard.decoding import Continuing, DecodingConfig
+from regard.decoding import DecodingConfig, WindowedGenerator
 
 
 class Count(NamedTuple):
@@ -36,21 +36,21 @@ class Successor:
 
 @pytest.mark.parametrize("prompt", [[3], [], [1, 2, 3], [*range(10)] * 3])
 def test_a_long_answer_goes_on_where_the_positions_run_out(prompt):
-    going = Continuing(Successor(8), DecodingConfig(longest=37), first=3)
-    ((found,),) = going.answers([prompt])
+    generator = WindowedGenerator(Successor(8), DecodingConfig(longest=37), first=3)
+    ((found,),) = generator.generate([prompt])
     last = prompt[-1] if prompt else 3
     assert list(found.ids) == [(last + 1 + i) % 10 for i in range(37)]
-    assert list(going.words(prompt)) == list(found.ids)
+    assert list(generator.stream(prompt)) == list(found.ids)
 
 
 def test_it_stops_at_the_end():
-    going = Continuing(Successor(8), DecodingConfig(longest=37), first=3, end=2)
-    ((found,),) = going.answers([[4]])
+    generator = WindowedGenerator(Successor(8), DecodingConfig(longest=37), first=3, end=2)
+    ((found,),) = generator.generate([[4]])
     assert found.ids == (5, 6, 7, 8, 9, 0, 1, 2)
     assert found.ended
 
 
 def test_a_beam_cannot_go_on_beyond_the_positions():
-    going = Continuing(Successor(8), DecodingConfig(method="beam", longest=37), first=3)
+    generator = WindowedGenerator(Successor(8), DecodingConfig(method="beam", longest=37), first=3)
     with pytest.raises(ValueError, match="38 tokens go beyond the 8 positions"):
-        going.answers([[4]])
+        generator.generate([[4]])

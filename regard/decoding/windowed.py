@@ -1,0 +1,100 @@
+"""Generate answers longer than a model has positions, window by window.
+
+Whenever the positions run out, the model goes on from the last half of them, as if that were its
+prompt. Each window draws random numbers of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from regard.decoding.answers import decode, stream
+from regard.decoding.config import DecodingConfig
+from regard.decoding.hypothesis import Hypothesis, sort_by_score
+from regard.decoding.prompts import prepare_prompts
+
+
+@dataclass(frozen=True)
+class WindowedGenerator:
+    """Continues prompts with a language model, beyond its positions if need be."""
+
+    model: Any
+    config: DecodingConfig
+    first: int  # what stands before the first word of an empty prompt
+    end: int | None = None
+    never: Sequence[int] = ()
+
+    @property
+    def max_positions(self) -> int | None:
+        """How many positions the model knows; None for any number."""
+        return getattr(getattr(self.model, "config", None), "longest", None)
+
+    def generate(
+        self, prompts: list[list[int]], numbers: Sequence[int] | None = None
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses for each prompt, best first; what is drawn follows from its number."""
+        size = self.max_positions
+        numbers = range(len(prompts)) if numbers is None else numbers
+        longest = max(map(len, prompts), default=0) + self.config.longest
+        if size is None or longest <= size:
+            batch, first = prepare_prompts(prompts, self.first)
+            return decode(
+                self.model,
+                batch,
+                first,
+                self.config,
+                end=self.end,
+                never=self.never,
+                numbers=numbers,
+            )
+        if self.config.method == "beam":
+            raise ValueError(
+                f"{longest} tokens go beyond the {size} positions of the model; greedy and sample "
+                "go on from the last ones, a beam cannot"
+            )
+        rows = zip(prompts, numbers, strict=True)
+        return [self._generate_long(prompt, number) for prompt, number in rows]
+
+    def stream(self, prompt: list[int]) -> Iterator[int]:
+        """The ids of one answer as they come."""
+        ids: list[int] = []
+        while len(ids) < self.config.longest and (self.end is None or self.end not in ids[-1:]):
+            window, config = self._next_window([*prompt, *ids], len(ids))
+            batch, first = prepare_prompts([window], self.first)
+            for word in stream(self.model, batch, first, config, end=self.end, never=self.never):
+                ids.append(word)
+                yield word
+
+    def _generate_long(self, prompt: list[int], number: int) -> list[Hypothesis]:
+        """The answers to one prompt, each with draws of its own, best first."""
+        copies = self.config.n_best
+        numbers = range(number * copies, (number + 1) * copies)
+        return sort_by_score([self._generate_one(prompt, one) for one in numbers])
+
+    def _generate_one(self, prompt: list[int], number: int) -> Hypothesis:
+        ids: list[int] = []
+        total, ended = 0.0, False
+        while len(ids) < self.config.longest and not ended:
+            window, config = self._next_window([*prompt, *ids], len(ids))
+            batch, first = prepare_prompts([window], self.first)
+            ((part,),) = decode(
+                self.model, batch, first, config, end=self.end, never=self.never, numbers=[number]
+            )
+            ids += part.ids
+            total, ended = total + part.log_probability, part.ended
+        return Hypothesis(tuple(ids), total / self.config.penalty(len(ids)), total, ended)
+
+    def _next_window(self, text: list[int], generated: int) -> tuple[list[int], DecodingConfig]:
+        """What the model goes on from, and how far; the last `generated` ids of `text` are new."""
+        config, size = self.config, self.max_positions
+        left = config.longest - generated
+        if size is None:
+            return text, config
+        fits = len(text) + left <= size or len(text) <= size // 2
+        window = text if fits else text[-(size // 2) :]
+        longest = min(left, max(size - len(window), 1))
+        shortest = min(max(config.shortest - generated, 0), longest)
+        seed = config.seed + generated
+        return window, replace(config, longest=longest, shortest=shortest, seed=seed, n_best=1)
