@@ -10,9 +10,6 @@ it, and `sweep` puts a hidden one back.
 from __future__ import annotations
 
 import json
-import os
-import re
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,14 +20,8 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
+from regard.atomic import HIDDEN_NAME, flush, hidden_sibling, write_atomically
 from regard.checkpoints.reading import MANIFEST, VERSION, check_folder, digest
-
-HIDDEN = re.compile(r"\.(?P<name>.+)-[0-9a-f]{8}\.part")
-
-
-def hidden_beside(place: Path) -> Path:
-    """A name nobody can foresee, so that no link waits there; it tells the place it belongs to."""
-    return place.with_name(f".{place.name}-{secrets.token_hex(4)}.part")
 
 
 @contextmanager
@@ -40,7 +31,7 @@ def new_folder(place: Path) -> Iterator[Path]:
     if not place.parent.is_dir():
         place.parent.mkdir(parents=True)
         flush(place.parent.parent)
-    hidden = hidden_beside(place)
+    hidden = hidden_sibling(place)
     try:
         hidden.mkdir()
         yield hidden
@@ -53,7 +44,7 @@ def new_folder(place: Path) -> Iterator[Path]:
 
 def put_in_place(hidden: Path, place: Path) -> None:
     """Move a whole folder to its place; the one that stands there goes when this is on disk."""
-    old = hidden_beside(place)
+    old = hidden_sibling(place)
     try:
         if place.exists():  # a rename cannot replace a folder that has something in it
             place.rename(old)
@@ -69,7 +60,7 @@ def put_in_place(hidden: Path, place: Path) -> None:
 
 def remove_folder(place: Path) -> None:
     """Remove a folder so that it is there whole or not at all."""
-    hidden = hidden_beside(place)
+    hidden = hidden_sibling(place)
     place.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
 
@@ -77,7 +68,7 @@ def remove_folder(place: Path) -> None:
 def sweep(parent: Path) -> None:
     """Put back what a crash left beside its empty place, and remove what it left half built."""
     for left in sorted(parent.glob(".*.part")):
-        found = HIDDEN.fullmatch(left.name)
+        found = HIDDEN_NAME.fullmatch(left.name)
         # Of several processes that start together, each may find that another was faster.
         with suppress(FileNotFoundError):
             if found is None:
@@ -93,7 +84,7 @@ def sweep(parent: Path) -> None:
 
 def is_left_over(path: Path) -> bool:
     """Whether a crash left this before it was whole."""
-    return HIDDEN.fullmatch(path.name) is not None
+    return HIDDEN_NAME.fullmatch(path.name) is not None
 
 
 def is_whole(place: Path) -> bool:
@@ -105,14 +96,8 @@ def is_whole(place: Path) -> bool:
     return True
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Replace a file in one go."""
-    with replacing(path) as hidden, hidden.open("xb") as file:
-        file.write(content)
-
-
 def write_json(path: Path, content: Any) -> None:
-    write_file(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+    write_atomically(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
@@ -122,20 +107,6 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
         save_file(apart, path)
     except SafetensorError as error:  # a full disk, in the words of another language
         raise OSError(f"{path} cannot be written: {error}") from None
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Where to write what is to stand at `path`, once it is whole and on disk."""
-    hidden = hidden_beside(path)
-    try:
-        yield hidden
-        flush(hidden)
-        hidden.replace(path)
-        flush(path.parent)
-    except BaseException:
-        hidden.unlink(missing_ok=True)
-        raise
 
 
 def write_manifest(folder: Path) -> None:
@@ -151,12 +122,3 @@ def write_manifest(folder: Path) -> None:
                 files[path.name] = {"bytes": size, "sha256": digest(file, size)}
     flush(folder)
     write_json(folder / MANIFEST, {"version": VERSION, "files": files})
-
-
-def flush(path: Path) -> None:
-    """Have the operating system put a file or folder on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -30,10 +30,10 @@ def tell(lesson: Lesson) -> None:
 
 def check_place(out: Path, option: str = "--out") -> None:
     """Refuse a place that cannot be written before a minute of work goes into it."""
-    from regard.looking.files import ending
+    from regard.looking.files import check_ending
     from regard.looking.looks import ENDINGS
 
-    ending(out, ENDINGS)
+    check_ending(out, ENDINGS)
     if not out.absolute().parent.is_dir():
         raise ValueError(f"{option} {out}: there is no folder {out.parent}")
 
@@ -41,9 +41,9 @@ def check_place(out: Path, option: str = "--out") -> None:
 def save_pictures(lesson: Lesson, out: Path) -> list[Path]:
     """Save what the lesson draws; a second picture goes beside the first with a number."""
     if lesson.drawing is not None and out.suffix == ".svg":
-        from regard.looking.files import write_whole
+        from regard.looking.files import write_file
 
-        write_whole(out, lesson.drawing.encode())
+        write_file(out, lesson.drawing.encode())
         return [out]
     found = pictures(lesson)
     if not found:

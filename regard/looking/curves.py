@@ -11,7 +11,7 @@ from regard.looking.colours import CURVES, FAINT, RULE
 from regard.looking.console import console_for, room, show
 from regard.looking.drawing import Drawing, Line, Mark, Text
 from regard.looking.figure import pdf, png
-from regard.looking.files import ending, write_whole
+from regard.looking.files import check_ending, write_file
 from regard.looking.page import plain_page
 from regard.looking.scales import Range, range_over
 from regard.looking.svg import svg
@@ -81,12 +81,12 @@ class Curves:
     def save(self, path: str | Path) -> None:
         """Write a file of the kind its ending names: .html, .svg, .png or .pdf."""
         path = Path(path)
-        kind = ending(path, ENDINGS)
+        kind = check_ending(path, ENDINGS)
         drawing = self.draw()
         if kind in (".html", ".svg"):
-            write_whole(path, (plain_page if kind == ".html" else svg)(drawing).encode())
+            write_file(path, (plain_page if kind == ".html" else svg)(drawing).encode())
         else:
-            write_whole(path, (png if kind == ".png" else pdf)([drawing]))
+            write_file(path, (png if kind == ".png" else pdf)([drawing]))
 
     def draw(self) -> Drawing:
         x, y = self.axes

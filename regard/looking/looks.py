@@ -1,7 +1,6 @@
 """Looks, to be printed, saved and shown."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from html import escape
 from pathlib import Path
 from typing import TextIO, overload
@@ -11,12 +10,13 @@ from regard.looking import record
 from regard.looking.console import console_for, room, show
 from regard.looking.drawing import Drawing, stacked
 from regard.looking.figure import pdf, png
-from regard.looking.files import ending, write_whole
+from regard.looking.files import check_ending, write_file
 from regard.looking.maps import draw
 from regard.looking.page import page
 from regard.looking.svg import svg
 from regard.looking.terminal import terminal
 from regard.looking.views import views
+from regard.naming import suggest
 
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
 
@@ -84,17 +84,17 @@ class Looks(Sequence[Look]):
     def save(self, path: str | Path) -> None:
         """Write a file of the kind its ending names: .html, .svg, .png, .pdf or .json."""
         path = Path(path)
-        kind = ending(path, ENDINGS)
+        kind = check_ending(path, ENDINGS)
         if not self._looks:
             raise ValueError(f"path ({str(path)!r}): there are no looks to save")
         if kind == ".json":
             record.write(self._looks, path)
         elif kind == ".html":
-            write_whole(path, page(views(self._looks)).encode())
+            write_file(path, page(views(self._looks)).encode())
         elif kind == ".svg":
-            write_whole(path, svg(stacked(self.drawings())).encode())
+            write_file(path, svg(stacked(self.drawings())).encode())
         else:
-            write_whole(path, (png if kind == ".png" else pdf)(self.drawings()))
+            write_file(path, (png if kind == ".png" else pdf)(self.drawings()))
 
     @classmethod
     def load(cls, path: str | Path) -> "Looks":
@@ -127,6 +127,5 @@ class Looks(Sequence[Look]):
         return found[0]
 
     def _unknown(self, path: str) -> ValueError:
-        near = get_close_matches(path, self.paths, n=1, cutoff=0)
-        hint = f"; the nearest is {near[0]!r}" if near else ""
-        return ValueError(f"path ({path!r}) is not among the {len(self)} looks{hint}")
+        hint = suggest(path, self.paths)
+        return ValueError(f"path ({path!r}) is not among the {len(self)} looks; {hint}")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.attention import Label, Look
 from regard.checkpoints.reading import parse_tensors, read_regular
-from regard.looking.files import write_whole
+from regard.looking.files import write_file
 
 FORMAT, VERSION = "regard-look", 1
 HEADER = 1 << 16  # bytes that a file of weights may have beside its looks
@@ -69,8 +69,8 @@ def write(looks: Sequence[Look], path: Path) -> None:
         "weights": {"file": beside.name, "sha256": hashlib.sha256(weights).hexdigest()},
         "looks": [described(look) for look in looks],
     }
-    write_whole(beside, weights)
-    write_whole(path, (json.dumps(record, indent=1) + "\n").encode())
+    write_file(beside, weights)
+    write_file(path, (json.dumps(record, indent=1) + "\n").encode())
 
 
 def tensors(looks: Sequence[Look]) -> dict[str, Tensor]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
+
+from regard.naming import suggest
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ MODELS: dict[str, Entry] = {
 def entry(name: str) -> Entry:
     """The model of this name."""
     if name not in MODELS:
-        raise ValueError(f"model ({name!r}) is not known; {_nearest(name, list(MODELS))}")
+        raise ValueError(f"model ({name!r}) is not known; {suggest(name, MODELS)}")
     return MODELS[name]
 
 
@@ -58,10 +59,5 @@ def build(name: str, **settings: Any) -> Any:
     known = [field.name for field in fields(found.config)]
     for setting in settings:
         if setting not in known:
-            raise ValueError(f"{name} has no setting {setting!r}; {_nearest(setting, known)}")
+            raise ValueError(f"{name} has no setting {setting!r}; {suggest(setting, known)}")
     return found.model(found.config(**settings))
-
-
-def _nearest(name: str, names: list[str]) -> str:
-    (near,) = get_close_matches(name, names, n=1, cutoff=0.0)
-    return f"did you mean {near}? There are {', '.join(names)}"

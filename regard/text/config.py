@@ -1,7 +1,8 @@
 """The [text] section of a recipe: how strings become tokens."""
 
-import difflib
 from dataclasses import dataclass
+
+from regard.naming import suggest
 
 from .roles import check_roles
 from .specials import check
@@ -30,9 +31,7 @@ class TextConfig:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            near = difflib.get_close_matches(self.kind, KINDS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"kind ({self.kind!r}) must be one of {', '.join(KINDS)}{hint}")
+            raise ValueError(f"kind ({self.kind!r}) is not known; {suggest(self.kind, KINDS)}")
         if self.vocabulary_size is None and self.kind in PIECES:
             raise ValueError(
                 f"vocabulary_size (None) must be given for kind {self.kind!r}: "

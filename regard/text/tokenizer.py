@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import tokenizers
+
+from regard.atomic import write_atomically
 
 from .config import TextConfig
 from .counting import BLANKS
@@ -215,16 +215,7 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write `tokenizer.json` whole or not at all."""
-        path = Path(path)
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-        try:
-            with beside.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(self.to_json())
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_atomically(Path(path), self.to_json().encode())
 
     def to_json(self) -> str:
         """What `save` writes."""

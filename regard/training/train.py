@@ -14,12 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from regard.atomic import replacing, write_atomically
 from regard.checkpoints.folders import (
     is_left_over,
     is_whole,
-    replacing,
     sweep,
-    write_file,
     write_manifest,
     write_tensors,
 )
@@ -71,7 +70,7 @@ def train(
         placement.wait()
         if placement.first and not resume:
             folder.mkdir(parents=True, exist_ok=True)
-            write_file(folder / "recipe.toml", written)
+            write_atomically(folder / "recipe.toml", written)
         if isinstance(work.model, Ngram):
             tell("begin", header(work, folder, placement))
             count(work, folder, tell)
@@ -230,7 +229,7 @@ def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
     """Write `tokenizer.json`, if it is not longer than whoever loads the run would read."""
     content = tokenizer.to_json().encode()
     check_size(len(content), LARGEST_TEXT, path)
-    write_file(path, content)
+    write_atomically(path, content)
 
 
 def words_of(feed: Feed) -> NDArray[np.int64]:

@@ -30,12 +30,16 @@ def test_every_model_says_what_it_is_for():
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match=r"model \('transfomer'\).*did you mean transformer-lm\?"):
+    with pytest.raises(
+        ValueError, match=r"model \('transfomer'\).*did you mean 'transformer-lm'\?"
+    ):
         entry("transfomer")
 
 
 def test_an_unknown_setting_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match=r"rnn has no setting 'hiden'; did you mean hidden_size\?"):
+    with pytest.raises(
+        ValueError, match=r"rnn has no setting 'hiden'; did you mean 'hidden_size'\?"
+    ):
         build("rnn", vocabulary_size=13, hiden=7)
 
 

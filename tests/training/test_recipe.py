@@ -52,7 +52,7 @@ def test_a_value_out_of_range_is_named(written):
         ("seed=9223372036854775808", r"9223372036854775808 has more than the 64 bits"),
         ("model.name=seq2seq", r"'seq2seq'\) does translation, and task.kind is 'language-model'"),
         ("model.name=3", r"lstm.toml: model.name \(3\) must be a string"),
-        ("model.name=rnm", r"model \('rnm'\) is not known; did you mean rnn\?"),
+        ("model.name=rnm", r"model \('rnm'\) is not known; did you mean 'rnn'\?"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_before_any_text_is_read(setting, message, written):
