@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from regard.naming import suggest
 
 from .roles import check_roles
-from .specials import check
+from .specials import check_specials
 
-WHOLE = ("word", "character")  # their vocabulary is what they saw
-PIECES = ("bpe", "byte-bpe", "wordpiece", "unigram")  # theirs is as large as one asks
-KINDS = WHOLE + PIECES
+WHOLE_KINDS = ("word", "character")  # their vocabulary is what they saw
+PIECE_KINDS = ("bpe", "byte-bpe", "wordpiece", "unigram")  # theirs is as large as one asks
+KINDS = WHOLE_KINDS + PIECE_KINDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class TextConfig:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind ({self.kind!r}) is not known; {suggest(self.kind, KINDS)}")
-        if self.vocabulary_size is None and self.kind in PIECES:
+        if self.vocabulary_size is None and self.kind in PIECE_KINDS:
             raise ValueError(
                 f"vocabulary_size (None) must be given for kind {self.kind!r}: "
                 "it decides how far pieces are merged"
@@ -42,7 +42,9 @@ class TextConfig:
         if self.minimum_count < 1:
             raise ValueError(f"minimum_count ({self.minimum_count}) must be 1 or more")
         if self.specials is not None:
-            check(self.specials)
+            check_specials(self.specials)
         if self.roles is not None:
             check_roles(self.roles)
-            check(tuple(dict.fromkeys(self.roles.values())))  # one special may play several
+            check_specials(
+                tuple(dict.fromkeys(self.roles.values()))
+            )  # one special may play several
