@@ -140,8 +140,8 @@ def read_weights(path: Path, record: Record) -> dict[str, Tensor]:
     plain = stored.file.isprintable() and Path(stored.file).name == stored.file
     if stored.file in ("", "..") or not plain:
         raise ValueError(f"weights.file ({stored.file!r}) must be the name of a file beside it")
-    largest = MAX_HEADER_BYTES + sum(map(max_bytes, record.looks))
-    content = read_regular(path.with_name(stored.file), largest)
+    max_size = MAX_HEADER_BYTES + sum(map(max_bytes, record.looks))
+    content = read_regular(path.with_name(stored.file), max_size)
     if hashlib.sha256(content).hexdigest() != stored.sha256:
         raise ValueError(f"{stored.file} is not the file it was saved with: its SHA-256 differs")
     try:

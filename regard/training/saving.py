@@ -12,13 +12,13 @@ from torch import Tensor
 
 from regard.checkpoints.folders import (
     new_folder,
+    recover,
     remove_folder,
-    sweep,
     write_json,
     write_tensors,
 )
 from regard.checkpoints.reading import Folder, refuse_links
-from regard.checkpoints.weights import check_same
+from regard.checkpoints.weights import check_weights
 from regard.training.recipe import check_as
 
 NAME = re.compile(r"step-[0-9]{8,}")
@@ -87,7 +87,7 @@ def newest_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]] | None:
     if not folder.is_dir():
         return None
     refuse_links(folder)
-    sweep(folder)
+    recover(folder)
     complaints: list[str] = []
     for place in reversed(list_checkpoints(folder)):
         try:
@@ -111,10 +111,10 @@ def read_checkpoint(place: Path) -> Checkpoint:
 def check_fits(checkpoint: Checkpoint, weights: Mapping[str, Tensor], where: Path) -> None:
     """Refuse a checkpoint of another model than the one with these weights."""
     extras = checkpoint.extras
-    check_same(checkpoint.weights, weights, f"{where}: model.safetensors")
+    check_weights(checkpoint.weights, weights, f"{where}: model.safetensors")
     for name in ("best", "ema"):
         if held := part(extras, name):
-            check_same(held, weights, f"{where}: {name} of extras.safetensors")
+            check_weights(held, weights, f"{where}: {name} of extras.safetensors")
     for path, value in checkpoint.memory.items():
         name = path.rpartition("/")[0]
         fits = name in weights and value.shape in ((), weights[name].shape)

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from regard.atomic import replacing, write_atomically
 from regard.checkpoints.folders import (
-    is_left_over,
-    is_whole,
-    sweep,
+    is_complete,
+    is_unfinished,
+    recover,
     write_manifest,
     write_tensors,
 )
-from regard.checkpoints.reading import LARGEST_TEXT, check_size, read_regular, refuse_links
+from regard.checkpoints.reading import MAX_TEXT_BYTES, check_size, read_regular, refuse_links
 from regard.data.feeds import Columns, Feed
 from regard.models.ngram import Ngram
 from regard.text import Tokenizer
@@ -63,7 +63,7 @@ def train(
     placement = Placement.here()
     try:
         check_place(folder, recipe, resume)
-        if resume and is_whole(folder):
+        if resume and is_complete(folder):
             return folder, True
         work = prepare(recipe, Path())
         check_validation(work)
@@ -112,7 +112,7 @@ def check_place(folder: Path, recipe: Recipe, resume: bool) -> None:
         return
     # What failed before its first save left these, and nothing worth keeping.
     begun = {"recipe.toml", "tokenizer.json", "record.jsonl"}
-    there = [p for p in folder.iterdir() if not is_left_over(p)] if folder.exists() else []
+    there = [p for p in folder.iterdir() if not is_unfinished(p)] if folder.exists() else []
     if any(path.name not in begun for path in there):
         raise ValueError(f"{folder} is not empty; --resume goes on with it, --out names another")
 
@@ -160,7 +160,7 @@ def learn(
     """Train by gradient; True when it came to its end."""
     recipe = work.recipe
     if placement.first:
-        sweep(folder)
+        recover(folder)
         save_tokenizer(work.tokenizer, folder / "tokenizer.json")
     placement.wait()  # what another process is writing must not be swept away
 
@@ -228,7 +228,7 @@ def count(work: Work, folder: Path, tell: Tell) -> None:
 def save_tokenizer(tokenizer: Tokenizer, path: Path) -> None:
     """Write `tokenizer.json`, if it is not longer than whoever loads the run would read."""
     content = tokenizer.to_json().encode()
-    check_size(len(content), LARGEST_TEXT, path)
+    check_size(len(content), MAX_TEXT_BYTES, path)
     write_atomically(path, content)
 
 
