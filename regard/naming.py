@@ -10,4 +10,4 @@ def suggest(name: object, known: Iterable[str]) -> str:
     """`did you mean 'steps'?`, or all names there are when none is near."""
     names = [str(each) for each in known]
     near = get_close_matches(str(name), names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"

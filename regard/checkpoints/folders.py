@@ -4,15 +4,12 @@ A folder is built under a hidden name beside its place: every file is flushed to
 manifest with the SHA-256 of each comes last. One rename puts it where it belongs. If a folder
 stands there already, it steps aside under a hidden name first, and goes only when the new one is
 in place and on disk. A crash at any moment leaves a whole folder, in its place or hidden beside
-it, and `sweep` puts a hidden one back.
+it, and `recover` puts a hidden one back.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import re
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,119 +20,94 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
+from regard.atomic import HIDDEN_NAME, flush, hidden_sibling, write_atomically
 from regard.checkpoints.reading import MANIFEST, VERSION, check_folder, digest
-
-HIDDEN = re.compile(r"\.(?P<name>.+)-[0-9a-f]{8}\.part")
-
-
-def hidden_beside(place: Path) -> Path:
-    """A name nobody can foresee, so that no link waits there; it tells the place it belongs to."""
-    return place.with_name(f".{place.name}-{secrets.token_hex(4)}.part")
 
 
 @contextmanager
-def new_folder(place: Path) -> Iterator[Path]:
-    """A folder to fill; at the end of the `with` it stands at `place`, whole, or nothing
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill; at the end of the `with` it stands at `path`, whole, or nothing
     changed."""
-    if not place.parent.is_dir():
-        place.parent.mkdir(parents=True)
-        flush(place.parent.parent)
-    hidden = hidden_beside(place)
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True)
+        flush(path.parent.parent)
+    hidden = hidden_sibling(path)
     try:
         hidden.mkdir()
         yield hidden
         write_manifest(hidden)
-        put_in_place(hidden, place)
+        move_into_place(hidden, path)
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
 
 
-def put_in_place(hidden: Path, place: Path) -> None:
-    """Move a whole folder to its place; the one that stands there goes when this is on disk."""
-    old = hidden_beside(place)
+def move_into_place(hidden: Path, path: Path) -> None:
+    """Move a whole folder to its path; the one that stands there goes when this is on disk."""
+    old = hidden_sibling(path)
     try:
-        if place.exists():  # a rename cannot replace a folder that has something in it
-            place.rename(old)
-        hidden.rename(place)
+        if path.exists():  # a rename cannot replace a folder that has something in it
+            path.rename(old)
+        hidden.rename(path)
     except BaseException:
         if old.exists():
-            old.rename(place)
+            old.rename(path)
         raise
-    flush(place.parent)
+    flush(path.parent)
     if old.exists():
         shutil.rmtree(old, ignore_errors=True)
 
 
-def remove_folder(place: Path) -> None:
+def remove_folder(path: Path) -> None:
     """Remove a folder so that it is there whole or not at all."""
-    hidden = hidden_beside(place)
-    place.rename(hidden)
+    hidden = hidden_sibling(path)
+    path.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
 
 
-def sweep(parent: Path) -> None:
-    """Put back what a crash left beside its empty place, and remove what it left half built."""
-    for left in sorted(parent.glob(".*.part")):
-        found = HIDDEN.fullmatch(left.name)
+def recover(parent: Path) -> None:
+    """Clean up after a crash: put back what it left whole beside its empty place, and remove what
+    it left half built."""
+    for hidden in sorted(parent.glob(".*.part")):
+        match = HIDDEN_NAME.fullmatch(hidden.name)
         # Of several processes that start together, each may find that another was faster.
         with suppress(FileNotFoundError):
-            if found is None:
+            if match is None:
                 continue
-            if left.is_symlink() or not left.is_dir():
-                left.unlink()
-            elif not (parent / found["name"]).exists() and is_whole(left):
-                left.rename(parent / found["name"])
+            if hidden.is_symlink() or not hidden.is_dir():
+                hidden.unlink()
+            elif not (parent / match["name"]).exists() and is_complete(hidden):
+                hidden.rename(parent / match["name"])
                 flush(parent)
             else:
-                shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(hidden, ignore_errors=True)
 
 
-def is_left_over(path: Path) -> bool:
-    """Whether a crash left this before it was whole."""
-    return HIDDEN.fullmatch(path.name) is not None
+def is_unfinished(path: Path) -> bool:
+    """Whether a path has a hidden name, under which a crash may have left something."""
+    return HIDDEN_NAME.fullmatch(path.name) is not None
 
 
-def is_whole(place: Path) -> bool:
+def is_complete(path: Path) -> bool:
     """Whether a folder has a manifest, and every file in it is there as it was written."""
     try:
-        check_folder(place)
+        check_folder(path)
     except ValueError:
         return False
     return True
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Replace a file in one go."""
-    with replacing(path) as hidden, hidden.open("xb") as file:
-        file.write(content)
-
-
 def write_json(path: Path, content: Any) -> None:
-    write_file(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+    write_atomically(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """A new safetensors file, not flushed yet; tensors that share memory are written separately."""
-    apart = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
+    separate = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     try:
-        save_file(apart, path)
+        save_file(separate, path)
     except SafetensorError as error:  # a full disk, in the words of another language
         raise OSError(f"{path} cannot be written: {error}") from None
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Where to write what is to stand at `path`, once it is whole and on disk."""
-    hidden = hidden_beside(path)
-    try:
-        yield hidden
-        flush(hidden)
-        hidden.replace(path)
-        flush(path.parent)
-    except BaseException:
-        hidden.unlink(missing_ok=True)
-        raise
 
 
 def write_manifest(folder: Path) -> None:
@@ -151,12 +123,3 @@ def write_manifest(folder: Path) -> None:
                 files[path.name] = {"bytes": size, "sha256": digest(file, size)}
     flush(folder)
     write_json(folder / MANIFEST, {"version": VERSION, "files": files})
-
-
-def flush(path: Path) -> None:
-    """Have the operating system put a file or folder on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 MEMINFO = Path("/proc/meminfo")
-CONTAINER = Path("/sys/fs/cgroup/memory.max")  # what a container may use at most
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # what a container may use at most
 
 
 def check_memory(needed: int, what: str) -> None:
     """Refuse what needs more bytes than are available, before the first of them is asked for."""
     available = available_memory()
     if available is not None and needed > available:
-        there_is = format_bytes(available)
-        raise ValueError(
-            f"{what} needs {format_bytes(needed)} of memory, and {there_is} is available"
-        )
+        free = format_bytes(available)
+        raise ValueError(f"{what} needs {format_bytes(needed)} of memory, and {free} is available")
 
 
 def available_memory() -> int | None:
@@ -33,7 +31,7 @@ def available_memory() -> int | None:
 def container_limit() -> int | None:
     """Bytes that this container may use, which the system's own count knows nothing of."""
     try:
-        limit = CONTAINER.read_text(encoding="ascii").strip()
+        limit = CONTAINER_LIMIT.read_text(encoding="ascii").strip()
     except OSError:
         return None
     return int(limit) if limit.isdecimal() else None  # "max" is none

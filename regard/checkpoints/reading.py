@@ -30,14 +30,14 @@ from regard.checkpoints.memory import check_memory, format_bytes
 
 MANIFEST = "manifest.json"
 VERSION = 1
-LARGEST_MANIFEST = 1 << 20
-LARGEST_TEXT = 256 << 20  # a tokenizer of a million words has a tenth of it
-DEEPEST = 32  # lists and tables within each other; regard's own files have up to five
-BLOCK = 1 << 20
+MAX_MANIFEST_BYTES = 1 << 20
+MAX_TEXT_BYTES = 256 << 20  # a tokenizer of a million words has a tenth of it
+MAX_DEPTH = 32  # lists and tables within each other; regard's own files have up to five
+BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Listed:
+class ManifestEntry:
     """What a manifest says of a file."""
 
     size: int
@@ -51,74 +51,74 @@ class Folder:
     files.read("recipe.toml")  # its bytes, if they are those that were saved
     """
 
-    def __init__(self, place: Path):
-        self.place = place
-        self.listed = read_manifest(place)
+    def __init__(self, path: Path):
+        self.path = path
+        self.entries = read_manifest(path)
         self._checked: set[str] = set()
 
     def check(self) -> None:
         """Raise a ValueError unless every file that is listed is there as it was written."""
-        for name in self.listed:  # a missing file is found before an hour of hashing
+        for name in self.entries:  # a missing file is found before an hour of hashing
             with self._open(name):
                 pass
-        for name in self.listed:
+        for name in self.entries:
             self._check(name)
 
-    def read(self, name: str, largest: int = LARGEST_TEXT) -> bytes:
+    def read(self, name: str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
         """The bytes of a file."""
-        with self._open(name) as (file, listed):
-            check_size(listed.size, largest, self.place / name)
-            content = file.read(listed.size)
-        if hashlib.sha256(content).hexdigest() != listed.sha256:
+        with self._open(name) as (file, entry):
+            check_size(entry.size, max_bytes, self.path / name)
+            content = file.read(entry.size)
+        if hashlib.sha256(content).hexdigest() != entry.sha256:
             raise self._damaged(name)
         self._checked.add(name)
         return content
 
     def read_json(self, name: str) -> Any:
-        return parse_json(self.read(name), self.place / name)
+        return parse_json(self.read(name), self.path / name)
 
     def tensors(self, name: str) -> dict[str, Tensor]:
         """The tensors of a safetensors file. Their numbers are read when they are used."""
         self._check(name)
-        check_memory(self.listed[name].size, str(self.place / name))
-        return read_tensors(self.place / name)
+        check_memory(self.entries[name].size, str(self.path / name))
+        return read_tensors(self.path / name)
 
     def _check(self, name: str) -> None:
         if name in self._checked:
             return
-        with self._open(name) as (file, listed):
-            if digest(file, listed.size) != listed.sha256:
+        with self._open(name) as (file, entry):
+            if digest(file, entry.size) != entry.sha256:
                 raise self._damaged(name)
         self._checked.add(name)
 
     @contextmanager
-    def _open(self, name: str) -> Iterator[tuple[BinaryIO, Listed]]:
+    def _open(self, name: str) -> Iterator[tuple[BinaryIO, ManifestEntry]]:
         """A file that is listed, is a regular one and has the size it should have."""
-        if name not in self.listed:
-            raise ValueError(f"{self.place / MANIFEST} does not list {name}, so it is not read")
-        listed, path = self.listed[name], self.place / name
+        if name not in self.entries:
+            raise ValueError(f"{self.path / MANIFEST} does not list {name}, so it is not read")
+        entry, path = self.entries[name], self.path / name
         with open_regular(path) as file:
-            if os.fstat(file.fileno()).st_size != listed.size:
+            if os.fstat(file.fileno()).st_size != entry.size:
                 raise self._damaged(name)
-            yield file, listed
+            yield file, entry
 
     def _damaged(self, name: str) -> ValueError:
-        return ValueError(f"{self.place / name} is damaged: its content is not what was saved")
+        return ValueError(f"{self.path / name} is damaged: its content is not what was saved")
 
 
-def check_folder(place: Path) -> None:
+def check_folder(path: Path) -> None:
     """Raise a ValueError unless every file of the manifest is there as it was written."""
-    Folder(place).check()
+    Folder(path).check()
 
 
-def read_manifest(place: Path) -> dict[str, Listed]:
+def read_manifest(folder: Path) -> dict[str, ManifestEntry]:
     """Size and SHA-256 of each file that a folder was written with."""
-    path = place / MANIFEST
-    manifest = parse_json(read_regular(path, LARGEST_MANIFEST), path)
+    path = folder / MANIFEST
+    manifest = parse_json(read_regular(path, MAX_MANIFEST_BYTES), path)
     version = manifest.get("version") if isinstance(manifest, dict) else None
     if isinstance(version, int) and version > VERSION:
         raise ValueError(
-            f"{place} was written by a newer regard (format {version}, this one reads up to "
+            f"{folder} was written by a newer regard (format {version}, this one reads up to "
             f"{VERSION}); upgrade regard to use it"
         )
     if version != VERSION or not isinstance(manifest.get("files"), dict):
@@ -128,19 +128,20 @@ def read_manifest(place: Path) -> dict[str, Listed]:
     return {name: _read_entry(name, entry, path) for name, entry in manifest["files"].items()}
 
 
-def _read_entry(name: str, entry: Any, path: Path) -> Listed:
+def _read_entry(name: str, entry: Any, path: Path) -> ManifestEntry:
     if name in ("", "..") or not name.isprintable() or Path(name).name != name:
-        told = f"{path} lists {name[:80]!r}"
-        raise ValueError(f"{told}, which is not the name of a file in its folder")
+        raise ValueError(
+            f"{path} lists {name[:80]!r}, which is not the name of a file in its folder"
+        )
     size, sha256 = (entry.get("bytes"), entry.get("sha256")) if isinstance(entry, dict) else (0, 0)
     if type(size) is not int or size < 0 or not isinstance(sha256, str):
         raise ValueError(f"{path} does not say the bytes and the sha256 of {name[:80]}")
-    return Listed(size, sha256)
+    return ManifestEntry(size, sha256)
 
 
-def refuse_links(place: Path) -> None:
+def refuse_links(folder: Path) -> None:
     """Refuse a folder with a link in it: whoever writes there would write somewhere else."""
-    for path in place.iterdir():
+    for path in folder.iterdir():
         if path.is_symlink():
             raise ValueError(f"{path} is a link, and regard follows none inside a run folder")
 
@@ -158,18 +159,19 @@ def open_regular(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def read_regular(path: Path, largest: int = LARGEST_TEXT) -> bytes:
-    """The bytes of a file that no manifest lists, which is none of the above, and not too large."""
+def read_regular(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
+    """The bytes of a regular file that no manifest lists, if it is not too large."""
     with open_regular(path) as file:
-        check_size(os.fstat(file.fileno()).st_size, largest, path)
-        return file.read(largest)
+        check_size(os.fstat(file.fileno()).st_size, max_bytes, path)
+        return file.read(max_bytes)
 
 
-def check_size(size: int, largest: int, path: Path) -> None:
-    if size > largest:
-        most = format_bytes(largest)
+def check_size(size: int, max_bytes: int, path: Path) -> None:
+    """Refuse a file that is larger than files of its kind can be."""
+    if size > max_bytes:
+        limit = format_bytes(max_bytes)
         raise ValueError(
-            f"{path} has {format_bytes(size)}, and regard reads up to {most} of such files"
+            f"{path} has {format_bytes(size)}, and regard reads up to {limit} of such files"
         )
 
 
@@ -200,7 +202,7 @@ def parse_toml(content: bytes, path: Path) -> dict[str, Any]:
 def check_depth(value: Any, path: Path) -> None:
     """Refuse a value nested so deeply that whoever walks or prints it runs out of stack."""
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         level = [inner for outer in level for inner in children(outer)]
         if not level:
             return
@@ -215,7 +217,7 @@ def children(value: Any) -> Iterable[Any]:
 
 
 def _nesting_error(path: Path) -> ValueError:
-    return ValueError(f"{path} is nested too deeply: more than {DEEPEST} levels")
+    return ValueError(f"{path} is nested too deeply: more than {MAX_DEPTH} levels")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -240,8 +242,8 @@ def parse_tensors(content: bytes) -> dict[str, Tensor]:
 
 def digest(file: BinaryIO, size: int) -> str:
     """The SHA-256 of the first `size` bytes."""
-    found, left = hashlib.sha256(), size
-    while left and (block := file.read(min(left, BLOCK))):
-        found.update(block)
-        left -= len(block)
-    return found.hexdigest()
+    digester, remaining = hashlib.sha256(), size
+    while remaining and (block := file.read(min(remaining, BLOCK_BYTES))):
+        digester.update(block)
+        remaining -= len(block)
+    return digester.hexdigest()

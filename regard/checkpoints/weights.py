@@ -14,7 +14,7 @@ from regard.checkpoints.reading import Folder
 from regard.models.outline import build_unfilled, count_parameter_bytes, count_table_bytes, outline
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
-SHOWN = 3  # tensors that differ
+MAX_DIFFERENCES_NAMED = 3
 
 
 def load_model(make: Callable[[], nn.Module], files: Folder, name: str) -> nn.Module:
@@ -23,13 +23,13 @@ def load_model(make: Callable[[], nn.Module], files: Folder, name: str) -> nn.Mo
     It is built only when its outline fits the file, and no random number is drawn for weights that
     would be overwritten.
     """
-    weights, where = files.tensors(name), f"{files.place}: {name}"
+    weights, where = files.tensors(name), f"{files.path}: {name}"
     # A parameter may be registered more often than it is stored: once more when it is tied, and
     # before it is left out.
-    sketch = outline(make, max_parameters=100 + 4 * len(weights))
-    check_same(weights, sketch.state_dict(), where)
+    skeleton = outline(make, max_parameters=100 + 4 * len(weights))
+    check_weights(weights, skeleton.state_dict(), where)
     # Tables are worked out in double precision, by way of a few copies.
-    check_memory(count_parameter_bytes(sketch) + 8 * count_table_bytes(sketch), str(files.place))
+    check_memory(count_parameter_bytes(skeleton) + 8 * count_table_bytes(skeleton), str(files.path))
     model = build_unfilled(make)
     model.load_state_dict(weights)
     return model
@@ -40,30 +40,31 @@ def load_arrays(files: Folder, name: str) -> dict[str, NDArray[Any]]:
     try:
         return {key: tensor.numpy() for key, tensor in files.tensors(name).items()}
     except TypeError as error:  # of a type that NumPy does not have, as bfloat16
-        raise ValueError(f"{files.place / name} cannot be read by NumPy: {error}") from None
+        raise ValueError(f"{files.path / name} cannot be read by NumPy: {error}") from None
 
 
-def check_same(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:
+def check_weights(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:
     """Refuse weights that are not those of the model: other names, other shapes, no floats."""
     differences = [
         *(f"{name} is missing" for name in wanted if name not in found),
         *(f"{name[:80]!r} is not one of its weights" for name in found if name not in wanted),
         *(
-            f"{name} is {_shape(found[name])} and should be {_shape(weight)}"
+            f"{name} is {_describe_tensor(found[name])} and should be {_describe_tensor(weight)}"
             for name, weight in wanted.items()
-            if name in found and not _fits(found[name], weight)
+            if name in found and not _matches(found[name], weight)
         ),
     ]
     if differences:
-        more = f", and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
-        told = ", ".join(differences[:SHOWN]) + more
-        raise ValueError(f"{where}: the weights are not those of its recipe: {told}")
+        named = differences[:MAX_DIFFERENCES_NAMED]
+        if len(differences) > len(named):
+            named.append(f"and {len(differences) - len(named)} more")
+        raise ValueError(f"{where}: the weights are not those of its recipe: {', '.join(named)}")
 
 
-def _fits(found: Tensor, wanted: Tensor) -> bool:
+def _matches(found: Tensor, wanted: Tensor) -> bool:
     alike = found.dtype == wanted.dtype or {found.dtype, wanted.dtype} <= set(FLOATS)
     return alike and found.shape == wanted.shape
 
 
-def _shape(tensor: Tensor) -> str:
+def _describe_tensor(tensor: Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {str(tuple(tensor.shape))[:80]}"

@@ -47,11 +47,11 @@ def train_or_go_on(run: Path) -> None:
 )
 def demo(out: Path, run: Path) -> None:
     """Train a small translator, use it, and draw where it looks."""
-    from regard.cli.telling import check_place
+    from regard.cli.output import check_output_path
     from regard.running import load
     from regard.running.demo import pointing, unseen_numbers
 
-    check_place(out)
+    check_output_path(out)
     click.echo("1. Train: English number names into German, on built-in data.")
     if (run / "manifest.json").is_file():
         click.echo(f"   {run} is trained already; remove it to train again.")

@@ -29,20 +29,20 @@ def lecture(name: str | None, as_json: bool, out: Path | None) -> None:
             click.echo(f"{each:<{width}}  {TITLES[each]}")
         return
     if out is not None:
-        from regard.cli.telling import check_place
+        from regard.cli.output import check_output_path
 
-        check_place(out)
+        check_output_path(out)
     if name in LENGTHY:
         click.echo(f"{LENGTHY[name]} …", err=True)
     lesson = play(name)
     if as_json:
         click.echo(json.dumps(lesson.numbers, ensure_ascii=False))
     else:
-        from regard.cli.telling import tell
+        from regard.cli.output import print_lesson
 
-        tell(lesson)
+        print_lesson(lesson)
     if out is not None:
-        from regard.cli.telling import save_pictures
+        from regard.cli.output import save_pictures
 
         for path in save_pictures(lesson, out):
             click.echo(f"saved {path}", err=as_json)

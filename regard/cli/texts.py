@@ -89,9 +89,9 @@ class Texts:
         if self.file is not None and self.given:
             raise ValueError(f"--input {self.file} and a text were given; one of them is enough")
         if self.look is not None:
-            from regard.cli.telling import check_place
+            from regard.cli.output import check_output_path
 
-            check_place(self.look, "--look")
+            check_output_path(self.look, "--look")
             if self.file is not None or len(self.given) > 1:
                 asked = f"--input {self.file}" if self.file else f"{len(self.given)} texts"
                 raise ValueError(f"--look {self.look} draws one text; {asked} may be more")

@@ -10,12 +10,12 @@ from .node import Node
 from .operation import Array, Leaf
 from .summary import summarise
 
-DIGITS, MOST_NUMBERS = 3, 3
+DIGITS, MAX_NUMBERS = 3, 3
 MAX_LETTERS = 36  # of a name or an operation
 LARGE, SMALL = 14.0, 12.0  # sizes of letters
-PADDING, LINE, SIGN = 12.0, 19.0, 15.0
+PADDING, LINE_HEIGHT, SIGN_WIDTH = 12.0, 19.0, 15.0
 
-INK, QUIET = "#1f2937", "#667085"
+INK, FAINT = "#1f2937", "#667085"
 VALUE, GRADIENT = "#1d5fa8", "#b3430e"
 KINDS = {  # fill and border
     "data": ("#e9f1fa", "#a3bfdf"),
@@ -48,14 +48,17 @@ class Box:
     @property
     def width(self) -> float:
         heading = 1.1 * text_width(self.name, LARGE) + 20 + text_width(self.operation, SMALL)
-        numbers = (SIGN + text_width(line, SMALL) for line in (self.value, self.gradient or ""))
+        numbers = (
+            SIGN_WIDTH + text_width(line, SMALL) for line in (self.value, self.gradient or "")
+        )
         return max(heading, *numbers) + 2 * PADDING
 
     @property
     def height(self) -> float:
-        return LINE * (2 if self.gradient is None else 3) + 12
+        return LINE_HEIGHT * (2 if self.gradient is None else 3) + 12
 
     def svg(self, left: float, top: float) -> Iterator[str]:
+        """The elements of the box, whose upper left corner is given."""
         fill, border = KINDS[self.kind]
         yield f'<g transform="translate({left:.1f} {top:.1f})" font-size="{SMALL:g}">'
         yield (
@@ -63,24 +66,24 @@ class Box:
             f'fill="{fill}" stroke="{border}"/>'
         )
         yield (
-            f'<text x="{PADDING:g}" y="{LINE + 3:g}" font-size="{LARGE:g}" font-weight="600" '
-            f'fill="{INK}">{escape(self.name)}</text>'
+            f'<text x="{PADDING:g}" y="{LINE_HEIGHT + 3:g}" font-size="{LARGE:g}" '
+            f'font-weight="600" fill="{INK}">{escape(self.name)}</text>'
         )
         yield (
-            f'<text x="{self.width - PADDING:.1f}" y="{LINE + 3:g}" text-anchor="end" '
-            f'fill="{QUIET}">{escape(self.operation)}</text>'
+            f'<text x="{self.width - PADDING:.1f}" y="{LINE_HEIGHT + 3:g}" text-anchor="end" '
+            f'fill="{FAINT}">{escape(self.operation)}</text>'
         )
-        yield _numbers("=", self.value, VALUE, 2 * LINE + 2)
+        yield _render_numbers("=", self.value, VALUE, 2 * LINE_HEIGHT + 2)
         if self.gradient is not None:
-            yield _numbers("∂", self.gradient, GRADIENT, 3 * LINE + 2)
+            yield _render_numbers("∂", self.gradient, GRADIENT, 3 * LINE_HEIGHT + 2)
         yield "</g>"
 
 
-def _numbers(sign: str, numbers: str, colour: str, y: float) -> str:
+def _render_numbers(sign: str, numbers: str, colour: str, y: float) -> str:
     """A line of numbers behind a sign, which tells value from gradient where colour does not."""
     return (
         f'<text x="{PADDING:g}" y="{y:g}" fill="{colour}">{sign}'
-        f'<tspan x="{PADDING + SIGN:g}">{escape(numbers)}</tspan></text>'
+        f'<tspan x="{PADDING + SIGN_WIDTH:g}">{escape(numbers)}</tspan></text>'
     )
 
 
@@ -90,4 +93,4 @@ def _truncate(text: str) -> str:
 
 def _format_value(value: Array) -> str:
     """Numbers with a minus as wide as their digits, which a hyphen is not."""
-    return summarise(value, DIGITS, MOST_NUMBERS).replace("-", "−")
+    return summarise(value, DIGITS, MAX_NUMBERS).replace("-", "−")

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from regard.text_width import text_width
 
-from .box import GRADIENT, KINDS, QUIET, SMALL, VALUE, Box
+from .box import FAINT, GRADIENT, KINDS, SMALL, VALUE, Box
 from .layout import Spot, arrange, fit_positions
 from .node import Node
 
@@ -18,8 +18,8 @@ MAX_NODES = 1000  # more boxes than anybody can read
 MARGIN = 28.0
 LEGEND_HEIGHT = 44.0
 ARROW = 7.0
-BETWEEN_ARROWS = 24.0
-CORNER = 22.0  # no arrow arrives nearer to the side of a box
+ARROW_GAP = 24.0
+ARROW_INSET = 22.0  # from the side of a box to the first arrow
 PAPER, LINES = "#fbfbf9", "#8b95a3"
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
@@ -35,11 +35,11 @@ def draw(nodes: Sequence[Node], names: Mapping[Node, str], title: str) -> str:
     place = {node: i for i, node in enumerate(nodes)}
     reads = [[place[read] for read in node.inputs] for node in nodes]
     layout = arrange(reads, [(box.width, box.height) for box in boxes])
-    legend = list(_legend(boxes))
+    legend = list(_draw_legend_entries(boxes))
     legend_width = sum(width for _, width in legend)
     width = max(layout.width, legend_width) + 2 * MARGIN
     height = layout.height + LEGEND_HEIGHT + 2 * MARGIN
-    placed = zip(boxes, layout.spots[: len(boxes)], strict=True)
+    boxes_with_spots = zip(boxes, layout.spots[: len(boxes)], strict=True)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label={quoteattr(title)} '
@@ -48,24 +48,24 @@ def draw(nodes: Sequence[Node], names: Mapping[Node, str], title: str) -> str:
             f"<title>{escape(title)}</title>",
             f'<rect width="100%" height="100%" rx="12" fill="{PAPER}"/>',
             f'<g transform="translate({(width - layout.width) / 2:.1f} {MARGIN})">',
-            f'<path d="{" ".join(_curves(layout.spots))}" fill="none" stroke="{LINES}" '
+            f'<path d="{" ".join(_draw_curves(layout.spots))}" fill="none" stroke="{LINES}" '
             'stroke-width="1.4"/>',
-            f'<path d="{" ".join(_arrowheads(layout.spots))}" fill="{LINES}"/>',
+            f'<path d="{" ".join(_draw_arrowheads(layout.spots))}" fill="{LINES}"/>',
             *chain.from_iterable(
-                box.svg(spot.x - spot.width / 2, spot.top) for box, spot in placed
+                box.svg(spot.x - spot.width / 2, spot.top) for box, spot in boxes_with_spots
             ),
             "</g>",
             f'<g transform="translate({(width - legend_width) / 2:.1f} {height - MARGIN})" '
-            f'font-size="{SMALL:g}" fill="{QUIET}">',
-            *_in_a_row(legend),
+            f'font-size="{SMALL:g}" fill="{FAINT}">',
+            *_place_in_row(legend),
             "</g>",
             "</svg>",
         ]
     )
 
 
-def _curves(spots: Sequence[Spot]) -> Iterator[str]:
-    """Every edge leaves and arrives upright; a passage of a trunk is crossed straight down."""
+def _draw_curves(spots: Sequence[Spot]) -> Iterator[str]:
+    """A path for each edge, upright at both ends and straight down through a trunk's passage."""
     for spot in spots:
         if not spot.is_box:
             yield f"M{spot.x:.1f} {spot.top:.1f}V{spot.bottom:.1f}"
@@ -78,7 +78,8 @@ def _curves(spots: Sequence[Spot]) -> Iterator[str]:
             )
 
 
-def _arrowheads(spots: Sequence[Spot]) -> Iterator[str]:
+def _draw_arrowheads(spots: Sequence[Spot]) -> Iterator[str]:
+    """A triangle where each edge arrives at a box."""
     for spot in spots:
         for _, x in _arrivals(spot) if spot.is_box else ():
             half = ARROW / 2
@@ -91,16 +92,16 @@ def _arrivals(spot: Spot) -> Iterator[tuple[Spot, float]]:
     if not above:
         return
     last = len(above) - 1
-    reach = spot.width / 2 - CORNER if spot.is_box else 0.0
-    gap = min(BETWEEN_ARROWS, 2 * reach / max(last, 1))
+    reach = spot.width / 2 - ARROW_INSET if spot.is_box else 0.0
+    gap = min(ARROW_GAP, 2 * reach / max(last, 1))
     left, right = spot.x - reach, spot.x + reach
-    wishes = [
+    targets = [
         min(max(other.x, left + i * gap), right - (last - i) * gap) for i, other in enumerate(above)
     ]
-    yield from zip(above, fit_positions(wishes, [gap] * last, [1.0] * len(above)), strict=True)
+    yield from zip(above, fit_positions(targets, [gap] * last, [1.0] * len(above)), strict=True)
 
 
-def _legend(boxes: Sequence[Box]) -> Iterator[tuple[str, float]]:
+def _draw_legend_entries(boxes: Sequence[Box]) -> Iterator[tuple[str, float]]:
     """The entries that the drawing needs, each with the room it takes."""
     present = {box.kind for box in boxes}
     for kind, (fill, border) in KINDS.items():
@@ -115,7 +116,8 @@ def _legend(boxes: Sequence[Box]) -> Iterator[tuple[str, float]]:
         yield f'<text fill="{GRADIENT}">{words}</text>', text_width(words, SMALL)
 
 
-def _in_a_row(entries: Sequence[tuple[str, float]]) -> Iterator[str]:
+def _place_in_row(entries: Sequence[tuple[str, float]]) -> Iterator[str]:
+    """The entries of a legend side by side."""
     x = 0.0
     for entry, width in entries:
         yield f'<g transform="translate({x:.1f} 0)">{entry}</g>'

@@ -9,11 +9,11 @@ Rumelhart, Hinton & Williams (1986), "Learning representations by back-propagati
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from secrets import token_hex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regard.atomic import write_atomically
 from regard.naming import suggest
 
 from .drawing import draw
@@ -93,13 +93,7 @@ class Graph:
         ending = path.suffix.lower()
         if ending not in makers:
             raise ValueError(f"path must end in .svg or .txt, got {str(path)!r}")
-        content = makers[ending]() + "\n"
-        unfinished = path.with_name(f".{path.name}.{token_hex(4)}")
-        try:
-            unfinished.write_text(content, encoding="utf-8")
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        write_atomically(path, (makers[ending]() + "\n").encode())
 
     def __str__(self) -> str:
         return self.text()

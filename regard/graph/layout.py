@@ -13,8 +13,8 @@ from itertools import accumulate, pairwise
 
 ORDERING_SWEEPS = 12
 PLACING_SWEEPS = 100
-BETWEEN_BOXES = 26.0
-BETWEEN_ROWS = 46.0
+BOX_GAP = 26.0
+ROW_GAP = 46.0
 TRUNK_WIDTH = 6.0
 
 
@@ -46,9 +46,9 @@ class Layout:
 
 def arrange(reads: Sequence[Sequence[int]], sizes: Sequence[tuple[float, float]]) -> Layout:
     """Place box i, of (width, height) sizes[i], below all the boxes reads[i]; each j < i."""
-    trunks = _trunks(reads, [width for width, _ in sizes])
+    trunks = _build_trunks(reads, [width for width, _ in sizes])
     spots = [trunk[0] for trunk in trunks] + [spot for trunk in trunks for spot in trunk[1:]]
-    rows = _reduce_crossings(_rows(spots))
+    rows = _reduce_crossings(_group_rows(spots))
     _assign_x(rows, trunks)
     left = min(spot.x - spot.width / 2 for spot in spots)
     for spot in spots:
@@ -57,8 +57,8 @@ def arrange(reads: Sequence[Sequence[int]], sizes: Sequence[tuple[float, float]]
     return Layout(spots, max(spot.x + spot.width / 2 for spot in spots), height)
 
 
-def _depths(reads: Sequence[Sequence[int]]) -> list[int]:
-    """The longest way from a leaf; a leaf itself stands right above its first reader."""
+def _assign_rows(reads: Sequence[Sequence[int]]) -> list[int]:
+    """The row of each box: its longest way from a leaf; leaves are right above a first reader."""
     depths: list[int] = []
     for sources in reads:
         depths.append(1 + max((depths[j] for j in sources), default=-1))
@@ -72,9 +72,9 @@ def _depths(reads: Sequence[Sequence[int]]) -> list[int]:
     return depths
 
 
-def _trunks(reads: Sequence[Sequence[int]], widths: Sequence[float]) -> list[list[Spot]]:
+def _build_trunks(reads: Sequence[Sequence[int]], widths: Sequence[float]) -> list[list[Spot]]:
     """For each box the trunk that starts at it: the box, then a dummy vertex a row."""
-    depths = _depths(reads)
+    depths = _assign_rows(reads)
     # Leaves follow what is computed, so that a chain of computations comes out straight.
     pulls = [1.0 if sources else 0.05 for sources in reads]
     boxes = [Spot(i, depths[i], widths[i], pulls[i], pulls[i]) for i in range(len(reads))]
@@ -90,11 +90,13 @@ def _trunks(reads: Sequence[Sequence[int]], widths: Sequence[float]) -> list[lis
 
 
 def _link(above: Spot, below: Spot) -> None:
+    """Make two spots neighbours."""
     above.below.append(below)
     below.above.append(above)
 
 
-def _rows(spots: Sequence[Spot]) -> list[list[Spot]]:
+def _group_rows(spots: Sequence[Spot]) -> list[list[Spot]]:
+    """The spots of each row, in the order of their sources."""
     rows: list[list[Spot]] = [[] for _ in range(1 + max(spot.row for spot in spots))]
     for spot in sorted(spots, key=lambda spot: spot.source):
         rows[spot.row].append(spot)
@@ -103,7 +105,7 @@ def _rows(spots: Sequence[Spot]) -> list[list[Spot]]:
 
 def _reduce_crossings(rows: list[list[Spot]]) -> list[list[Spot]]:
     """Sort each row by the mean place of its neighbours above, then below, and so on."""
-    best, fewest = rows, _crossings(rows)
+    best, fewest = rows, _count_crossings(rows)
     for sweep in range(ORDERING_SWEEPS):
         if fewest == 0:
             break
@@ -116,7 +118,7 @@ def _reduce_crossings(rows: list[list[Spot]]) -> list[list[Spot]]:
                 for at, spot in enumerate(rows[i])
             }
             rows[i].sort(key=centres.__getitem__)
-        if (crossings := _crossings(rows)) < fewest:
+        if (crossings := _count_crossings(rows)) < fewest:
             best, fewest = rows, crossings
     return best
 
@@ -125,16 +127,16 @@ def _mean(numbers: Sequence[float], otherwise: float) -> float:
     return sum(numbers) / len(numbers) if numbers else otherwise
 
 
-def _crossings(rows: Sequence[Sequence[Spot]]) -> int:
-    """Two edges between the same rows cross when their ends are ordered differently."""
+def _count_crossings(rows: Sequence[Sequence[Spot]]) -> int:
+    """How many edges cross: two between the same rows whose ends are ordered differently."""
     crossings = 0
     for row, lower in pairwise(rows):
         place = {spot: at for at, spot in enumerate(lower)}
         ends: list[int] = []  # lower ends of the edges so far, sorted
         for spot in row:
-            mine = [place[other] for other in spot.below]
-            crossings += sum(len(ends) - bisect_right(ends, end) for end in mine)
-            for end in mine:
+            new_ends = [place[other] for other in spot.below]
+            crossings += sum(len(ends) - bisect_right(ends, end) for end in new_ends)
+            for end in new_ends:
                 insort(ends, end)
     return crossings
 
@@ -164,32 +166,33 @@ def _barycentre(spot: Spot) -> float:
     return sum(other.x * pull for other, pull in zip(neighbours, pulls, strict=True)) / sum(pulls)
 
 
-def _place_row(row: Sequence[Spot], wishes: Sequence[float]) -> None:
-    distances = [(a.width + b.width) / 2 + BETWEEN_BOXES for a, b in pairwise(row)]
+def _place_row(row: Sequence[Spot], targets: Sequence[float]) -> None:
+    """Set the x of each spot as near to its target as the others let it."""
+    distances = [(a.width + b.width) / 2 + BOX_GAP for a, b in pairwise(row)]
     for spot, x in zip(
-        row, fit_positions(wishes, distances, [spot.hold for spot in row]), strict=True
+        row, fit_positions(targets, distances, [spot.hold for spot in row]), strict=True
     ):
         spot.x = x
 
 
 def fit_positions(
-    wishes: Sequence[float], distances: Sequence[float], weights: Sequence[float]
+    targets: Sequence[float], distances: Sequence[float], weights: Sequence[float]
 ) -> list[float]:
-    """Positions nearest to the wishes that keep the order and the distances between neighbours.
+    """Positions nearest to the targets that keep the order and the distances between neighbours.
 
     With the distances taken off, this is isotonic regression: whoever would overlap moves as one
-    block, to the weighted mean of its wishes (pool adjacent violators).
+    block, to the weighted mean of its targets (pool adjacent violators).
     """
     offsets = [0.0, *accumulate(distances)]
-    blocks: list[tuple[float, float, int]] = []  # (mean wish, weight, how many)
-    for wish, offset, weight in zip(wishes, offsets, weights, strict=True):
-        mean, many = wish - offset, 1
+    blocks: list[tuple[float, float, int]] = []  # (mean target, weight, how many)
+    for target, offset, weight in zip(targets, offsets, weights, strict=True):
+        mean, size = target - offset, 1
         while blocks and blocks[-1][0] >= mean:
-            other, others, count = blocks.pop()
-            mean = (mean * weight + other * others) / (weight + others)
-            weight, many = weight + others, many + count
-        blocks.append((mean, weight, many))
-    means = [mean for mean, _, many in blocks for _ in range(many)]
+            other_mean, other_weight, other_size = blocks.pop()
+            mean = (mean * weight + other_mean * other_weight) / (weight + other_weight)
+            weight, size = weight + other_weight, size + other_size
+        blocks.append((mean, weight, size))
+    means = [mean for mean, _, size in blocks for _ in range(size)]
     return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
 
 
@@ -201,5 +204,5 @@ def _assign_y(rows: Sequence[Sequence[Spot]], heights: Sequence[float]) -> float
         for spot in row:
             slack = (height - heights[spot.source]) / 2 if spot.is_box else 0.0
             spot.top, spot.bottom = y + slack, y + height - slack
-        y += height + BETWEEN_ROWS
-    return y - BETWEEN_ROWS
+        y += height + ROW_GAP
+    return y - ROW_GAP

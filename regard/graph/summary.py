@@ -3,9 +3,9 @@
 from .operation import Array
 
 
-def summarise(value: Array, digits: int, most: int) -> str:
-    """All numbers of `value` when there are at most `most`, else as in "(5, 7) -1.2 … 0.8"."""
-    if value.size <= most:
+def summarise(value: Array, digits: int, max_numbers: int) -> str:
+    """All numbers of `value`, or "(5, 7) -1.2 … 0.8" if there are more than `max_numbers`."""
+    if value.size <= max_numbers:
         return _format_array(value, digits)
     if value.dtype == bool:
         return f"{value.shape} {value.sum()} of {value.size} True"

@@ -20,7 +20,7 @@ from regard.looking import Curves
 
 NORMS = (0.9, 1.0, 1.1)
 STEPS = 100
-SHOWN = (1, 10, 50, 100)
+STEPS_SHOWN = (1, 10, 50, 100)
 SWAP = double([[0.0, 1.0], [1.0, 0.0]])
 """V is this times its norm. It turns the vector over and changes no length, and it has no negative
 entry: a ReLU that never sees a negative number is not there, and the network is linear."""
@@ -127,7 +127,7 @@ def _rows(shares: dict[float, list[float]]) -> tuple[str, ...]:
     return table(
         [
             ("steps", *(f"‖V‖ = {norm:g}" for norm in NORMS)),
-            *((str(n), *(_share(shares[norm][n]) for norm in NORMS)) for n in SHOWN),
+            *((str(n), *(_share(shares[norm][n]) for norm in NORMS)) for n in STEPS_SHOWN),
         ]
     )
 

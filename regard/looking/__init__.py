@@ -7,21 +7,21 @@ looks.print()              # in the terminal, with or without colour
 looks.save("look.html")    # also .svg, .png, .pdf, and .json to load again
 Looks.load("look.json")
 
-One layout, several pens: what is where is decided once, in `Drawing`, and SVG, PNG, PDF and the
-page all draw the same one. Only the terminal, whose paper has so few places, lays out for itself.
+One layout, several renderers: what is where is decided once, in `Drawing`, and SVG, PNG, PDF and
+the page all show the same one. Only the terminal, which has so few cells, lays out for itself.
 """
 
 from regard.attention import Look
 from regard.looking.curves import Curves, draw_curves
 from regard.looking.drawing import Drawing
 from regard.looking.looks import Looks
-from regard.looking.maps import draw
-from regard.looking.views import view
+from regard.looking.maps import draw_view
+from regard.looking.views import make_view
 
 
 def draw_look(look: Look) -> Drawing:
     """The drawing of one look."""
-    return draw(view(look))
+    return draw_view(make_view(look))
 
 
 __all__ = ["Curves", "Drawing", "Looks", "draw_curves", "draw_look"]

@@ -1,4 +1,4 @@
-"""One scale of colours for every pen.
+"""The scale of colours, one for all renderers.
 
 Lightness falls evenly in OKLab, so equal steps of weight look like equal steps, and the picture
 survives a grey printer. Blue for weights; should a number lie below zero, orange on the other side.
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating]
 
 INK, FAINT, RULE, PAPER = "#1b1f27", "#626a78", "#d5d9e0", "#ffffff"
-HATCH_GROUND, HATCH_LINE = "#ececef", "#a3a7b0"
+HATCH_BACKGROUND, HATCH_LINE = "#ececef", "#a3a7b0"
 # Distinct also to the colour-blind and in grey; each curve has its own dashes besides.
-CURVES = ("#1f5fb4", "#c2570c", "#0f766e", "#a21a5b", "#6b5b00", "#5b3fb0")
+CURVE_COLOURS = ("#1f5fb4", "#c2570c", "#0f766e", "#a21a5b", "#6b5b00", "#5b3fb0")
 
 LEVELS = 255  # one short of a byte: in an image the last index is the hole of a masked cell
 HUES = {"blue": 255.0, "orange": 55.0}
@@ -36,12 +36,12 @@ class Scale:
     clipped: bool = False
 
     @classmethod
-    def over(cls, numbers: Iterable[Floats], besides: Iterable[Floats] = ()) -> "Scale":
+    def fit(cls, numbers: Iterable[Floats], others: Iterable[Floats] = ()) -> "Scale":
         """One scale that holds all these numbers, so that their pictures can be compared.
 
-        What is shown `besides` does not stretch it, unless there is nothing else.
+        The `others` are shown with it but do not stretch it, unless there is nothing else.
         """
-        extents = [found for found in map(extent, (numbers, besides)) if found]
+        extents = [found for found in map(find_extent, (numbers, others)) if found]
         reaches = [max(abs(lowest), abs(highest)) for lowest, highest in extents]
         # All zero: any scale will do, but not one without a width.
         reach = next(iter(reaches), 0.0) or 1.0
@@ -52,8 +52,8 @@ class Scale:
         return cls(-reach if below else 0.0, reach, clipped)
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """What is written at both ends of its key."""
+    def end_labels(self) -> tuple[str, str]:
+        """What a legend writes at both ends of the scale."""
         low, high = f"{self.low:.3g}", f"{self.high:.3g}"
         if not self.clipped:
             return low, high
@@ -66,25 +66,28 @@ class Scale:
 
     @property
     def palette(self) -> NDArray[np.uint8]:  # (level, red green blue)
-        return diverging() if self.low < 0 else sequential()
+        """The colour of each level."""
+        return diverging_palette() if self.low < 0 else sequential_palette()
 
     def colour(self, value: float) -> str:
+        """`#rrggbb` of a value."""
         red, green, blue = self.rgb(value)
         return f"#{red:02x}{green:02x}{blue:02x}"
 
     def rgb(self, value: float) -> tuple[int, int, int]:
+        """Red, green and blue of a value, 0 to 255."""
         red, green, blue = self.palette[int(self.levels(np.array(value)))]
         return int(red), int(green), int(blue)
 
-    def ink(self, value: float) -> str:
+    def text_colour(self, value: float) -> str:
         """The colour of a number written on its cell: whichever contrasts more."""
-        ground = luminance(np.array(self.rgb(value)) / 255)
-        on_paper = 1.05 / (ground + 0.05)
-        on_ink = (ground + 0.05) / (luminance(parsed(INK)) + 0.05)
+        background = luminance(np.array(self.rgb(value)) / 255)
+        on_paper = 1.05 / (background + 0.05)
+        on_ink = (background + 0.05) / (luminance(parse_colour(INK)) + 0.05)
         return PAPER if on_paper > on_ink else INK
 
 
-def extent(numbers: Iterable[Floats]) -> tuple[float, float] | None:
+def find_extent(numbers: Iterable[Floats]) -> tuple[float, float] | None:
     """The least and the greatest of all these numbers; None if there are none."""
     parts = [part for part in numbers if part.size]
     if not parts:
@@ -93,17 +96,19 @@ def extent(numbers: Iterable[Floats]) -> tuple[float, float] | None:
 
 
 @cache
-def sequential() -> NDArray[np.uint8]:
-    return ramp("blue", LEVELS)
+def sequential_palette() -> NDArray[np.uint8]:
+    """From near-white to blue."""
+    return make_ramp("blue", LEVELS)
 
 
 @cache
-def diverging() -> NDArray[np.uint8]:
+def diverging_palette() -> NDArray[np.uint8]:
+    """From orange over near-white to blue."""
     half = LEVELS // 2 + 1
-    return np.concatenate([ramp("orange", half)[:0:-1], ramp("blue", half)])
+    return np.concatenate([make_ramp("orange", half)[:0:-1], make_ramp("blue", half)])
 
 
-def ramp(hue: str, steps: int) -> NDArray[np.uint8]:  # (step, red green blue)
+def make_ramp(hue: str, steps: int) -> NDArray[np.uint8]:  # (step, red green blue)
     """Near-white to deep, lightness falling in a straight line."""
     share = np.linspace(0.0, 1.0, steps)
     lightness = 0.975 - 0.665 * share
@@ -111,10 +116,10 @@ def ramp(hue: str, steps: int) -> NDArray[np.uint8]:  # (step, red green blue)
     # the hue, and a corner in it would be seen as an edge in the picture.
     chroma = 0.010 + 0.34 * share * np.exp(-1.65 * share**1.8)
     angle = np.radians(HUES[hue])
-    return srgb(lightness, chroma * np.cos(angle), chroma * np.sin(angle))
+    return oklab_to_srgb(lightness, chroma * np.cos(angle), chroma * np.sin(angle))
 
 
-def srgb(lightness: Floats, a: Floats, b: Floats) -> NDArray[np.uint8]:
+def oklab_to_srgb(lightness: Floats, a: Floats, b: Floats) -> NDArray[np.uint8]:
     """OKLab to bytes of sRGB."""
     long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
     middle = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
@@ -133,6 +138,6 @@ def luminance(rgb: Floats) -> float:
     return float(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
-def parsed(colour: str) -> Floats:
+def parse_colour(colour: str) -> Floats:
     """`#rrggbb` as three shares of one."""
     return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255

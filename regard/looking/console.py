@@ -6,14 +6,14 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-NARROWEST = 20
-FEW = ("standard", "windows")  # sixteen colours make no scale
+MIN_WIDTH = 20
+SIXTEEN_COLOURS = ("standard", "windows")  # rich's names for systems too poor for a scale
 
 
-def console_for(file: TextIO | None, colour: bool | None, width: int | None) -> Console:
-    """`None` leaves the choice to the terminal and its environment."""
-    if width is not None and width < NARROWEST:
-        raise ValueError(f"width ({width}) must be at least {NARROWEST}")
+def make_console(file: TextIO | None, colour: bool | None, width: int | None) -> Console:
+    """The console to print to; `None` leaves the choice to the terminal and its environment."""
+    if width is not None and width < MIN_WIDTH:
+        raise ValueError(f"width ({width}) must be at least {MIN_WIDTH}")
     if colour is None:
         return Console(file=file, width=width)
     if not colour:
@@ -28,13 +28,13 @@ def console_for(file: TextIO | None, colour: bool | None, width: int | None) -> 
     )
 
 
-def room(console: Console) -> tuple[int, bool]:
-    """Its width, and whether it has colours enough for a scale."""
-    colour = console.color_system not in (None, *FEW) and not console.no_color
-    return max(console.width, NARROWEST), colour
+def width_and_colour(console: Console) -> tuple[int, bool]:
+    """The width of a console, and whether it has colours enough for a scale."""
+    colour = console.color_system not in (None, *SIXTEEN_COLOURS) and not console.no_color
+    return max(console.width, MIN_WIDTH), colour
 
 
-def show(console: Console, lines: Iterable[Text]) -> None:
+def print_lines(console: Console, lines: Iterable[Text]) -> None:
     """Print the lines and a blank one."""
     for line in lines:
         # soft_wrap: the lines are as wide as they should be, and nobody else may break them.

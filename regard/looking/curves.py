@@ -6,25 +6,25 @@ from math import isfinite
 from pathlib import Path
 from typing import TextIO
 
-from regard.looking.chart import chart
-from regard.looking.colours import CURVES, FAINT, RULE
-from regard.looking.console import console_for, room, show
+from regard.looking.chart import render_chart
+from regard.looking.colours import CURVE_COLOURS, FAINT, RULE
+from regard.looking.console import make_console, print_lines, width_and_colour
 from regard.looking.drawing import Drawing, Line, Mark, Text
-from regard.looking.figure import pdf, png
-from regard.looking.files import ending, write_whole
-from regard.looking.page import plain_page
-from regard.looking.scales import Range, range_over
-from regard.looking.svg import svg
-from regard.looking.tokens import clip, visible
+from regard.looking.figure import render_pdf, render_png
+from regard.looking.files import check_ending, write_file
+from regard.looking.page import render_plain_page
+from regard.looking.scales import Range, fit_range
+from regard.looking.svg import render_svg
+from regard.looking.tokens import clip, make_visible
 from regard.text_width import text_width
 
 ENDINGS = (".html", ".svg", ".png", ".pdf")
 WIDTH, HEIGHT = 520, 280  # of the field the curves are in
 LEFT, TOP, BOTTOM, MARGIN = 66, 72, 56, 18
 DASHES: tuple[tuple[float, ...], ...] = ((), (7, 3), (2, 2.5), (9, 3, 2, 3), (4, 4), (12, 3))
-DOTTED = 16  # so few points, and each gets a dot
-BETWEEN = 15  # from one name to the next
-SAMPLE = 30  # a piece of the curve, shown before its name
+MAX_DOTTED_POINTS = 16  # a curve of more has no dot on each
+NAME_SPACING = 15  # from one name to the next
+SAMPLE_WIDTH = 30  # a piece of the curve, shown before its name
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,12 @@ class Curves:
                 raise ValueError(
                     f"series {name!r} has {len(values)} values, and x has {len(self.x)}"
                 )
-            if not any(self.shown(value) for value in values):
+            if not any(self.is_drawable(value) for value in values):
                 positive = " and positive" if self.log else ""
                 raise ValueError(f"series {name!r} has no value that is finite{positive}")
 
-    def shown(self, value: float) -> bool:
+    def is_drawable(self, value: float) -> bool:
+        """Whether a value has a place on the scale; the others leave a gap."""
         return isfinite(value) and (value > 0 or not self.log)
 
     def points(self, name: str) -> list[tuple[float, float]]:
@@ -65,48 +66,54 @@ class Curves:
     @property
     def axes(self) -> tuple[Range, Range]:
         """The x and the y axis, wide enough for every curve."""
-        seen = [
-            point for name in self.series for point in self.points(name) if self.shown(point[1])
+        drawable = [
+            point
+            for name in self.series
+            for point in self.points(name)
+            if self.is_drawable(point[1])
         ]
-        x = range_over([at for at, _ in seen], tight=True)
-        return x, range_over([value for _, value in seen], log=self.log)
+        x = fit_range([at for at, _ in drawable], tight=True)
+        return x, fit_range([value for _, value in drawable], log=self.log)
 
     def print(
         self, file: TextIO | None = None, colour: bool | None = None, width: int | None = None
     ) -> None:
         """Show the curves as text, as wide as the terminal or as given."""
-        console = console_for(file, colour, width)
-        show(console, chart(self, *room(console)))
+        console = make_console(file, colour, width)
+        print_lines(console, render_chart(self, *width_and_colour(console)))
 
     def save(self, path: str | Path) -> None:
         """Write a file of the kind its ending names: .html, .svg, .png or .pdf."""
         path = Path(path)
-        kind = ending(path, ENDINGS)
+        kind = check_ending(path, ENDINGS)
         drawing = self.draw()
         if kind in (".html", ".svg"):
-            write_whole(path, (plain_page if kind == ".html" else svg)(drawing).encode())
+            render = render_plain_page if kind == ".html" else render_svg
+            write_file(path, render(drawing).encode())
         else:
-            write_whole(path, (png if kind == ".png" else pdf)([drawing]))
+            write_file(path, (render_png if kind == ".png" else render_pdf)([drawing]))
 
     def draw(self) -> Drawing:
+        """The line chart, ready to be rendered."""
         x, y = self.axes
-        marks = [*headings(self), *grid(x, y)]
+        marks = [*draw_headings(self), *draw_grid(x, y)]
         ends = []
         for at, name in enumerate(self.series):
-            colour, dash = CURVES[at % len(CURVES)], DASHES[at % len(DASHES)]
-            runs = list(unbroken(self, name, x, y))
-            for run in runs:
-                marks += traced(run, colour, dash, dots=len(self.series[name]) <= DOTTED)
-            ends.append((runs[-1][-1][1], name, colour, dash))
-        marks += named(ends)
-        names = max(text_width(clip(visible(name), 30), 12) for name in self.series)
-        width = LEFT + WIDTH + 10 + SAMPLE + names + MARGIN
-        title = MARGIN * 2 + 1.1 * text_width(clip(visible(self.title), 70), 16)
-        size = max(width, title), TOP + HEIGHT + BOTTOM
-        return Drawing(*size, tuple(marks), f"{visible(self.title)}: {', '.join(self.series)}")
+            colour, dash = CURVE_COLOURS[at % len(CURVE_COLOURS)], DASHES[at % len(DASHES)]
+            dots = len(self.series[name]) <= MAX_DOTTED_POINTS
+            stretches = list(split_at_gaps(self, name, x, y))
+            for stretch in stretches:
+                marks += draw_stretch(stretch, colour, dash, dots)
+            ends.append((stretches[-1][-1][1], name, colour, dash))
+        marks += draw_names(ends)
+        name_width = max(text_width(clip(make_visible(name), 30), 12) for name in self.series)
+        width = LEFT + WIDTH + 10 + SAMPLE_WIDTH + name_width + MARGIN
+        title_width = MARGIN * 2 + 1.1 * text_width(clip(make_visible(self.title), 70), 16)
+        size = max(width, title_width), TOP + HEIGHT + BOTTOM
+        return Drawing(*size, tuple(marks), f"{make_visible(self.title)}: {', '.join(self.series)}")
 
     def _repr_html_(self) -> str:
-        return svg(self.draw())
+        return render_svg(self.draw())
 
 
 def draw_curves(
@@ -121,14 +128,15 @@ def draw_curves(
     return Curves(series, title, x_label, y_label, log, x).draw()
 
 
-def headings(curves: Curves) -> list[Mark]:
+def draw_headings(curves: Curves) -> list[Mark]:
+    """The title and the names of both axes."""
     return [
-        Text(MARGIN, 24, clip(visible(curves.title), 70), size=16, bold=True),
-        Text(MARGIN, 50, clip(visible(curves.y_label), 70) + " ↑", size=11, colour=FAINT),
+        Text(MARGIN, 24, clip(make_visible(curves.title), 70), size=16, bold=True),
+        Text(MARGIN, 50, clip(make_visible(curves.y_label), 70) + " ↑", size=11, colour=FAINT),
         Text(
             LEFT + WIDTH,
             TOP + HEIGHT + 38,
-            clip(visible(curves.x_label), 70) + " →",
+            clip(make_visible(curves.x_label), 70) + " →",
             11,
             "end",
             colour=FAINT,
@@ -136,15 +144,16 @@ def headings(curves: Curves) -> list[Mark]:
     ]
 
 
-def grid(x: Range, y: Range) -> Iterator[Mark]:
+def draw_grid(x: Range, y: Range) -> Iterator[Mark]:
+    """The axes with their named values, and a line across for each of y."""
     low = TOP + HEIGHT
     for value, name in y.ticks():
-        at = low - HEIGHT * y.share(value)
+        at = low - HEIGHT * y.fraction(value)
         yield Line(((LEFT, at), (LEFT + WIDTH, at)), RULE)
         yield Text(LEFT - 8, at, name, 11, "end")
     free = 0.0  # where the last name ended
     for value, name in x.ticks():
-        at = LEFT + WIDTH * x.share(value)
+        at = LEFT + WIDTH * x.fraction(value)
         yield Line(((at, low), (at, low + 5)), FAINT)
         half = text_width(name, 11) / 2
         if at - half > free:
@@ -153,33 +162,37 @@ def grid(x: Range, y: Range) -> Iterator[Mark]:
     yield Line(((LEFT, low), (LEFT + WIDTH, low)), FAINT)
 
 
-def unbroken(curves: Curves, name: str, x: Range, y: Range) -> Iterator[list[tuple[float, float]]]:
+def split_at_gaps(
+    curves: Curves, name: str, x: Range, y: Range
+) -> Iterator[list[tuple[float, float]]]:
     """The stretches of a curve between its gaps, in the lengths of the drawing."""
-    run: list[tuple[float, float]] = []
+    stretch: list[tuple[float, float]] = []
     for at, value in curves.points(name):
-        if curves.shown(value):
-            run.append((LEFT + WIDTH * x.share(at), TOP + HEIGHT * (1 - y.share(value))))
-        elif run:
-            yield run
-            run = []
-    if run:
-        yield run
+        if curves.is_drawable(value):
+            stretch.append((LEFT + WIDTH * x.fraction(at), TOP + HEIGHT * (1 - y.fraction(value))))
+        elif stretch:
+            yield stretch
+            stretch = []
+    if stretch:
+        yield stretch
 
 
-def traced(
-    run: Sequence[tuple[float, float]], colour: str, dash: tuple[float, ...], dots: bool
+def draw_stretch(
+    stretch: Sequence[tuple[float, float]], colour: str, dash: tuple[float, ...], dots: bool
 ) -> Iterator[Mark]:
-    if len(run) > 1:
-        yield Line(tuple(run), colour, 2, dash)
-    for x, y in run if dots or len(run) == 1 else ():
+    """A line through the points of a stretch, and a dot on each if asked; one alone is a dot."""
+    if len(stretch) > 1:
+        yield Line(tuple(stretch), colour, 2, dash)
+    for x, y in stretch if dots or len(stretch) == 1 else ():
         yield Line(((x - 3, y), (x + 3, y)), colour, 6)
 
 
-def named(ends: Sequence[tuple[float, str, str, tuple[float, ...]]]) -> Iterator[Mark]:
+def draw_names(ends: Sequence[tuple[float, str, str, tuple[float, ...]]]) -> Iterator[Mark]:
     """The name of each curve at its right end; names that would overlap move apart."""
-    x, y = LEFT + WIDTH + 10, float(TOP - BETWEEN)
-    most = TOP + HEIGHT
-    for left, (end, name, colour, dash) in zip(range(len(ends), 0, -1), sorted(ends), strict=True):
-        y = max(y + BETWEEN, min(end, most - BETWEEN * (left - 1)))
-        yield Line(((x, y), (x + SAMPLE - 7, y)), colour, 2, dash)
-        yield Text(x + SAMPLE, y, clip(visible(name), 30), colour=colour)
+    x, y = LEFT + WIDTH + 10, float(TOP - NAME_SPACING)
+    bottom = TOP + HEIGHT
+    for at, (end, name, colour, dash) in enumerate(sorted(ends), start=1):
+        still_below = NAME_SPACING * (len(ends) - at)
+        y = max(y + NAME_SPACING, min(end, bottom - still_below))
+        yield Line(((x, y), (x + SAMPLE_WIDTH - 7, y)), colour, 2, dash)
+        yield Text(x + SAMPLE_WIDTH, y, clip(make_visible(name), 30), colour=colour)

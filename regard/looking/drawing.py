@@ -1,7 +1,7 @@
-"""What is drawn, before any pen touches it.
+"""The geometry of a picture, which all renderers share.
 
 A `Drawing` is geometry alone: lengths in CSS pixels, y downward, and three sorts of marks. SVG, PNG
-and PDF are three pens for the same drawing, so they cannot disagree about where anything is.
+and PDF are rendered from the same drawing, so they cannot disagree about where anything is.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regard.looking.colours import INK, Floats, Scale
 from regard.looking.tokens import direction
 
-RECTANGLES = 20_000  # above so many cells a drawing shows them as images: the same picture, sooner
+MAX_RECTANGLES = 20_000  # in one drawing; more cells are drawn as images: the same picture, sooner
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Text:
 
     @property
     def direction(self) -> str:
+        """`ltr` or `rtl`, by its first letter."""
         return direction(self.text)
 
     @property
@@ -42,7 +43,7 @@ class Text:
         drop = 0.35 * self.size
         return self.x - drop * sin(turn), self.y + drop * cos(turn)
 
-    def moved(self, x: float, y: float) -> "Text":
+    def shift(self, x: float, y: float) -> "Text":
         return replace(self, x=self.x + x, y=self.y + y)
 
 
@@ -55,7 +56,7 @@ class Line:
     width: float = 1
     dash: tuple[float, ...] = ()
 
-    def moved(self, x: float, y: float) -> "Line":
+    def shift(self, x: float, y: float) -> "Line":
         return replace(self, points=tuple((x + at, y + down) for at, down in self.points))
 
 
@@ -84,7 +85,7 @@ class Cells:
     gap: float = 0  # left free between neighbours
     place: Place | None = None  # None: they stand for no weights, as in a legend
 
-    def moved(self, x: float, y: float) -> "Cells":
+    def shift(self, x: float, y: float) -> "Cells":
         return replace(self, x=self.x + x, y=self.y + y)
 
     @property
@@ -103,6 +104,7 @@ class Cells:
 
     @cached_property
     def levels(self) -> NDArray[np.uint8]:  # (row, column)
+        """The index of each cell's colour in the palette."""
         return self.scale.levels(self.values)
 
 
@@ -125,15 +127,16 @@ class Drawing:
 
     @property
     def as_images(self) -> bool:
-        return sum(cells.values.size for cells in self.maps) > RECTANGLES
+        """Whether maps are drawn as images rather than rectangle by rectangle."""
+        return sum(cells.values.size for cells in self.maps) > MAX_RECTANGLES
 
 
-def stacked(drawings: Sequence[Drawing]) -> Drawing:
+def stack(drawings: Sequence[Drawing]) -> Drawing:
     """One drawing below the other, on one sheet."""
     marks: list[Mark] = []
     height = 0.0
     for drawing in drawings:
-        marks += [mark.moved(0, height) for mark in drawing.marks]
+        marks += [mark.shift(0, height) for mark in drawing.marks]
         height += drawing.height
     width = max((drawing.width for drawing in drawings), default=1)
     return Drawing(width, max(height, 1), tuple(marks), "; ".join(d.name for d in drawings))

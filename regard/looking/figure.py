@@ -1,4 +1,4 @@
-"""The pen that draws PNG and PDF, with matplotlib.
+"""Render drawings as PNG and PDF, with matplotlib.
 
 matplotlib is slow to import, so it waits until somebody saves such a file. Only `Figure` objects
 are used, never pyplot, whose figures are shared by the whole process.
@@ -12,124 +12,135 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regard.looking.colours import HATCH_GROUND, HATCH_LINE, LEVELS, PAPER, Floats
-from regard.looking.drawing import Cells, Drawing, Line, Text, stacked
-from regard.looking.fonts import OURS, carets, families, lacking
+from regard.looking.colours import HATCH_BACKGROUND, HATCH_LINE, LEVELS, PAPER, Floats
+from regard.looking.drawing import Cells, Drawing, Line, Text, stack
+from regard.looking.fonts import (
+    DEFAULT_FONT,
+    choose_fonts,
+    missing_characters,
+    replace_control_pictures,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INCH, POINT = 96, 0.75  # a CSS pixel is 1/96 of an inch, a point 1/72
-SHARPNESS = 2  # pixels of a PNG for each pixel of the drawing, both ways
-PIXELS = 60_000_000  # in one PNG, unless even one for one needs more
-LONGEST = 60_000  # pixels along one side: beyond 2¹⁶ matplotlib gives up
+PIXELS_PER_INCH, POINTS_PER_PIXEL = 96, 0.75  # as CSS has them; a point is 1/72 of an inch
+PNG_SCALE = 2  # pixels of a PNG for each pixel of the drawing, both ways
+MAX_PNG_PIXELS = 60_000_000  # in one PNG, unless even one for one needs more
+MAX_PNG_SIDE = 60_000  # pixels: beyond 2¹⁶ matplotlib gives up
 
 
-def png(drawings: Sequence[Drawing]) -> bytes:
-    """All drawings on one sheet."""
-    sheet = stacked(drawings)
-    sharp = SHARPNESS**2 * sheet.width * sheet.height <= PIXELS
-    sharpness = min(SHARPNESS if sharp else 1, LONGEST / max(sheet.width, sheet.height))
+def render_png(drawings: Sequence[Drawing]) -> bytes:
+    """A PNG of all drawings on one sheet."""
+    sheet = stack(drawings)
+    fits = PNG_SCALE**2 * sheet.width * sheet.height <= MAX_PNG_PIXELS
+    scale = min(PNG_SCALE if fits else 1, MAX_PNG_SIDE / max(sheet.width, sheet.height))
     file = BytesIO()
-    drawn = figure(sheet)
-    with quiet():
-        drawn.savefig(file, format="png", dpi=INCH * sharpness, metadata={"Software": None})
+    figure = make_figure(sheet)
+    with ignore_missing_glyphs():
+        figure.savefig(file, format="png", dpi=PIXELS_PER_INCH * scale, metadata={"Software": None})
     return file.getvalue()
 
 
-def pdf(drawings: Sequence[Drawing]) -> bytes:
-    """Each drawing on a page of its own, without a date: the same looks give the same file."""
+def render_pdf(drawings: Sequence[Drawing]) -> bytes:
+    """A PDF with a page for each drawing, without a date: the same looks give the same file."""
     from matplotlib.backends.backend_pdf import PdfPages
 
     file = BytesIO()
     with PdfPages(file, metadata={"CreationDate": None}) as pages:
         for drawing in drawings:
-            drawn = figure(drawing)
-            with quiet():
-                pages.savefig(drawn)
+            figure = make_figure(drawing)
+            with ignore_missing_glyphs():
+                pages.savefig(figure)
     return file.getvalue()
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Without matplotlib's line for every glyph it lacks: `families` has said it in one."""
+def ignore_missing_glyphs() -> Iterator[None]:
+    """Silence matplotlib's warning for each glyph it lacks: `choose_fonts` gives one for all."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 
 
-def figure(drawing: Drawing) -> "Figure":
+def make_figure(drawing: Drawing) -> "Figure":
+    """The drawing as a matplotlib figure, mark by mark."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    sheet = Figure((drawing.width / INCH, drawing.height / INCH), facecolor=PAPER)
+    sheet = Figure(
+        (drawing.width / PIXELS_PER_INCH, drawing.height / PIXELS_PER_INCH), facecolor=PAPER
+    )
     FigureCanvasAgg(sheet)
     axes = sheet.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, drawing.width), ylim=(drawing.height, 0))
     axes.set_axis_off()
     texts = [mark.text for mark in drawing.marks if isinstance(mark, Text)]
-    chosen = families(carets("".join(texts)))
+    fonts = choose_fonts(replace_control_pictures("".join(texts)))
     for order, mark in enumerate(drawing.marks):
         if isinstance(mark, Text):
-            write(axes, mark, chosen, order)
+            draw_text(axes, mark, fonts, order)
         elif isinstance(mark, Line):
-            trace(axes, mark, order)
+            draw_line(axes, mark, order)
         elif drawing.as_images and mark.place:
-            paint(axes, mark, order)
+            draw_image(axes, mark, order)
         else:
-            fill(axes, mark, order)
+            draw_rectangles(axes, mark, order)
     return sheet
 
 
-def write(axes: "Axes", mark: Text, chosen: list[str], order: int) -> None:
-    words = carets(mark.text)
+def draw_text(axes: "Axes", mark: Text, fonts: list[str], order: int) -> None:
+    """A line of text, by the fonts that are needed for it."""
+    words = replace_control_pictures(mark.text)
     axes.text(
         *mark.baseline,
         words,
-        fontsize=mark.size * POINT,
+        fontsize=mark.size * POINTS_PER_PIXEL,
         ha={"start": "left", "middle": "center", "end": "right"}[mark.anchor],
         va="baseline",
         rotation=-mark.rotation,
         rotation_mode="anchor",
         color=mark.colour,
         weight="bold" if mark.bold else "normal",
-        family=chosen if lacking(words, OURS) else OURS,
+        family=fonts if missing_characters(words, DEFAULT_FONT) else DEFAULT_FONT,
         parse_math=False,  # a token may well be «$x$»
         zorder=order,
     )
 
 
-def trace(axes: "Axes", mark: Line, order: int) -> None:
+def draw_line(axes: "Axes", mark: Line, order: int) -> None:
+    """A line through its points, dashed or not."""
     x, y = zip(*mark.points, strict=True)
     dash: Any = (0, [length / mark.width for length in mark.dash]) if mark.dash else "solid"
-    width = mark.width * POINT
+    width = mark.width * POINTS_PER_PIXEL
     axes.plot(x, y, color=mark.colour, linewidth=width, linestyle=dash, zorder=order)
 
 
-def fill(axes: "Axes", cells: Cells, order: int) -> None:
-    """Every cell a rectangle, sharp at any size."""
+def draw_rectangles(axes: "Axes", cells: Cells, order: int) -> None:
+    """The cells as rectangles, sharp at any size."""
     from matplotlib.collections import PolyCollection
 
-    shapes = corners(cells.rectangles)
+    shapes = rectangle_corners(cells.rectangles)
     colours = cells.scale.palette[cells.levels[~cells.hidden]] / 255
     # An edge of width 0 is a hairline in PDF and would close the gaps: there must be no edge.
-    look: dict[str, Any] = {"facecolors": colours, "edgecolors": "none", "antialiaseds": False}
-    axes.add_collection(PolyCollection(list(shapes[~cells.hidden]), zorder=order, **look))
-    hatch(axes, shapes[cells.hidden], order)
+    style: dict[str, Any] = {"facecolors": colours, "edgecolors": "none", "antialiaseds": False}
+    axes.add_collection(PolyCollection(list(shapes[~cells.hidden]), zorder=order, **style))
+    draw_hatching(axes, shapes[cells.hidden], order)
 
 
-def corners(rectangles: Floats) -> Floats:  # (…, corner, x y)
+def rectangle_corners(rectangles: Floats) -> Floats:  # (…, corner, x y)
+    """The way around each rectangle, back to its first corner."""
     x, y, width, height = np.moveaxis(rectangles, -1, 0)
     around = [(x, y), (x + width, y), (x + width, y + height), (x, y + height), (x, y)]
     return np.stack([np.stack(point, axis=-1) for point in around], axis=-2)
 
 
-def paint(axes: "Axes", cells: Cells, order: int) -> None:
-    """One pixel a cell; a masked cell is a hole, through which the hatching behind is seen."""
+def draw_image(axes: "Axes", cells: Cells, order: int) -> None:
+    """The cells as an image, one pixel each; a masked one is a hole that shows the hatching."""
     x, y, width, height = cells.box
     if cells.hidden.any():
-        hatch(axes, corners(np.array([cells.box])), order)
+        draw_hatching(axes, rectangle_corners(np.array([cells.box])), order)
     opaque = np.full((LEVELS, 1), 255, np.uint8)
     colours = np.concatenate([cells.scale.palette, opaque], axis=1)[cells.levels]
     colours[cells.hidden] = 0
@@ -139,14 +150,16 @@ def paint(axes: "Axes", cells: Cells, order: int) -> None:
     axes.set(xlim=limits[0], ylim=limits[1])
 
 
-def hatch(axes: "Axes", shapes: Floats, order: int) -> None:
-    """Many rectangles as one path, so that the lines of hatching run on from cell to cell."""
+def draw_hatching(axes: "Axes", shapes: Floats, order: int) -> None:
+    """Hatch many rectangles as one path, so that the lines of hatching run on from cell to cell."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
     steps = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY] * len(shapes)
     path = Path(shapes.reshape(-1, 2), np.array(steps, np.uint8))
-    patch = PathPatch(path, facecolor=HATCH_GROUND, edgecolor=HATCH_LINE, linewidth=0, zorder=order)
+    patch = PathPatch(
+        path, facecolor=HATCH_BACKGROUND, edgecolor=HATCH_LINE, linewidth=0, zorder=order
+    )
     patch.set_hatch("/" * 8)
     patch.set_hatch_linewidth(0.6)
     axes.add_artist(patch)  # unlike add_patch it does not measure every corner, which takes seconds

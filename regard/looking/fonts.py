@@ -1,4 +1,4 @@
-"""Which fonts of this machine can draw a text, for the pens that carry their own letters.
+"""Which fonts of this machine can draw a text, for files that carry their own letters.
 
 A character no font has would become a box, and nobody would know why; so it is said aloud.
 """
@@ -7,17 +7,17 @@ import unicodedata
 import warnings
 from functools import cache
 
-OURS = "DejaVu Sans"  # comes with matplotlib, and knows Persian
-LAST_RESORT = "Last Resort"  # has a box for everything
+DEFAULT_FONT = "DejaVu Sans"  # comes with matplotlib, and knows Persian
+LAST_RESORT = "Last Resort"  # a font that has a box for everything
 
 
-def families(text: str) -> list[str]:
-    """Our font, then others that have what it lacks."""
-    chosen = [OURS]
-    missing = lacking(text, OURS)
-    for family in installed() if missing else ():
-        if len(fewer := lacking("".join(missing), family)) < len(missing):
-            chosen.append(family)
+def choose_fonts(text: str) -> list[str]:
+    """The default font, then others that have what it lacks."""
+    families = [DEFAULT_FONT]
+    missing = missing_characters(text, DEFAULT_FONT)
+    for family in installed_fonts() if missing else ():
+        if len(fewer := missing_characters("".join(missing), family)) < len(missing):
+            families.append(family)
             missing = fewer
     if missing:
         warnings.warn(
@@ -25,30 +25,31 @@ def families(text: str) -> list[str]:
             "or HTML file leaves the font to its reader",
             stacklevel=2,
         )
-    return chosen
+    return families
 
 
-def lacking(text: str, family: str) -> set[str]:
+def missing_characters(text: str, family: str) -> set[str]:
     """The characters of the text that the font has no shape for, and that need one."""
-    return {c for c in text if ord(c) not in characters(family) and not formless(c)}
+    return {c for c in text if ord(c) not in font_characters(family) and not is_formless(c)}
 
 
-def formless(character: str) -> bool:
-    """Joiners and variation selectors shape their neighbours and have no shape themselves."""
+def is_formless(character: str) -> bool:
+    """Whether a character has no shape of its own: joiners and variation selectors shape others."""
     return unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f"
 
 
-def carets(text: str) -> str:
-    """Hardly any font has pictures of control characters: ␀ becomes ^@, as terminals show it."""
-    return "".join(caret(c) if "\u2400" <= c <= "\u2421" else c for c in text)
+def replace_control_pictures(text: str) -> str:
+    """␀ becomes ^@, as terminals show it: hardly any font has pictures of control characters."""
+    return "".join(to_caret(c) if "\u2400" <= c <= "\u2421" else c for c in text)
 
 
-def caret(picture: str) -> str:
+def to_caret(picture: str) -> str:
+    """␀ → ^@"""
     return "^?" if picture == "␡" else "^" + chr(ord(picture) - 0x2400 + 0x40)
 
 
 @cache
-def installed() -> dict[str, str]:
+def installed_fonts() -> dict[str, str]:
     """Every regular font and its file, those without serifs first: they go with ours."""
     from matplotlib.font_manager import fontManager
 
@@ -60,7 +61,8 @@ def installed() -> dict[str, str]:
 
 
 @cache
-def characters(family: str) -> frozenset[int]:
+def font_characters(family: str) -> frozenset[int]:
+    """The code points that a font has a shape for."""
     from matplotlib.ft2font import FT2Font
 
-    return frozenset(FT2Font(installed()[family]).get_charmap())
+    return frozenset(FT2Font(installed_fonts()[family]).get_charmap())

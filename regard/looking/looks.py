@@ -1,22 +1,22 @@
 """Looks, to be printed, saved and shown."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from html import escape
 from pathlib import Path
 from typing import TextIO, overload
 
 from regard.attention import Look
 from regard.looking import record
-from regard.looking.console import console_for, room, show
-from regard.looking.drawing import Drawing, stacked
-from regard.looking.figure import pdf, png
-from regard.looking.files import ending, write_whole
-from regard.looking.maps import draw
-from regard.looking.page import page
-from regard.looking.svg import svg
-from regard.looking.terminal import terminal
-from regard.looking.views import views
+from regard.looking.console import make_console, print_lines, width_and_colour
+from regard.looking.drawing import Drawing, stack
+from regard.looking.figure import render_pdf, render_png
+from regard.looking.files import check_ending, write_file
+from regard.looking.maps import draw_view
+from regard.looking.page import render_page
+from regard.looking.svg import render_svg
+from regard.looking.terminal import render_terminal
+from regard.looking.views import make_views
+from regard.naming import suggest
 
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
 
@@ -77,42 +77,42 @@ class Looks(Sequence[Look]):
 
         Colour and width are the terminal's own unless given; NO_COLOR is respected.
         """
-        console = console_for(file, colour, width)
+        console = make_console(file, colour, width)
         for look in self._looks:
-            show(console, terminal(look, *room(console)))
+            print_lines(console, render_terminal(look, *width_and_colour(console)))
 
     def save(self, path: str | Path) -> None:
         """Write a file of the kind its ending names: .html, .svg, .png, .pdf or .json."""
         path = Path(path)
-        kind = ending(path, ENDINGS)
+        kind = check_ending(path, ENDINGS)
         if not self._looks:
             raise ValueError(f"path ({str(path)!r}): there are no looks to save")
         if kind == ".json":
-            record.write(self._looks, path)
+            record.write_looks(self._looks, path)
         elif kind == ".html":
-            write_whole(path, page(views(self._looks)).encode())
+            write_file(path, render_page(make_views(self._looks)).encode())
         elif kind == ".svg":
-            write_whole(path, svg(stacked(self.drawings())).encode())
+            write_file(path, render_svg(stack(self.drawings())).encode())
         else:
-            write_whole(path, (png if kind == ".png" else pdf)(self.drawings()))
+            write_file(path, (render_png if kind == ".png" else render_pdf)(self.drawings()))
 
     @classmethod
     def load(cls, path: str | Path) -> "Looks":
         """The looks of a saved .json, exactly as they were."""
-        return cls(record.read(Path(path)))
+        return cls(record.read_looks(Path(path)))
 
     def drawings(self) -> list[Drawing]:
         """One drawing a look: what SVG, PNG and PDF show."""
-        return [draw(view) for view in views(self._looks)]
+        return [draw_view(view) for view in make_views(self._looks)]
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own: a notebook's styles and scripts stay out of it."""
         if not self._looks:
             return "<em>no looks</em>"
-        seen = views(self._looks)
-        height = min(760, 40 + int(sum(draw(view).height + 60 for view in seen)))
+        seen = make_views(self._looks)
+        height = min(760, 40 + int(sum(draw_view(view).height + 60 for view in seen)))
         return (
-            f'<iframe srcdoc="{escape(page(seen))}" sandbox="allow-scripts" width="100%" '
+            f'<iframe srcdoc="{escape(render_page(seen))}" sandbox="allow-scripts" width="100%" '
             f'height="{height}" style="border: 0" title="{escape(repr(self))}"></iframe>'
         )
 
@@ -127,6 +127,5 @@ class Looks(Sequence[Look]):
         return found[0]
 
     def _unknown(self, path: str) -> ValueError:
-        near = get_close_matches(path, self.paths, n=1, cutoff=0)
-        hint = f"; the nearest is {near[0]!r}" if near else ""
-        return ValueError(f"path ({path!r}) is not among the {len(self)} looks{hint}")
+        hint = suggest(path, self.paths)
+        return ValueError(f"path ({path!r}) is not among the {len(self)} looks; {hint}")

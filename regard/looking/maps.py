@@ -11,111 +11,118 @@ import numpy as np
 
 from regard.attention import Label
 from regard.looking import strips
-from regard.looking.axes import across_the_top, down_the_side
+from regard.looking.axes import column_axis, row_axis
 from regard.looking.colours import FAINT, Scale
 from regard.looking.drawing import Cells, Drawing, Mark, Text
-from regard.looking.frame import HEAD, MARGIN, framed, number
-from regard.looking.panels import Panel, panels
+from regard.looking.frame import HEAD_HEIGHT, MARGIN, format_weight, frame
+from regard.looking.panels import MAX_NUMBERED_TOKENS, Panel, make_panels
 from regard.looking.tokens import clip
 from regard.looking.views import View
 
-WIDTH = 900  # of the maps side by side, when the tokens allow
-NUMBERED = 12  # so many tokens a side, and every cell shows its number
-WIDEST, NARROWEST, READABLE = 36, 1, 16
-WHISPER = "#8d95a3"  # for numbers next to nothing, which would drown the others
+MAPS_WIDTH = 900  # of the maps side by side, when the tokens allow
+MAX_CELL_SIZE, MIN_CELL_SIZE, READABLE_CELL_SIZE = 36, 1, 16
+NEAR_ZERO_COLOUR = "#8d95a3"  # for numbers next to nothing, which would drown the others
 
 
-def draw(view: View) -> Drawing:
+def draw_view(view: View) -> Drawing:
     """The drawing of one look."""
-    if strips.fits(view):
-        return strips.draw(view)
+    if strips.is_strip(view):
+        return strips.draw_strip(view)
     if not view.queries or not view.keys:
-        return nothing(view)
-    shown = panels(view)
-    if shown[0].place.key_step:
-        rows, columns = map(numbered, shown[0].values.shape)
-        return arranged(view, shown, rows, columns, ("rows", "columns"))
-    return arranged(view, shown, view.queries, view.keys, ("queries", "keys"))
+        return draw_empty(view)
+    panels = make_panels(view)
+    if panels[0].place.key_step:
+        rows, columns = map(number_labels, panels[0].values.shape)
+        return arrange(view, panels, rows, columns, ("rows", "columns"))
+    return arrange(view, panels, view.queries, view.keys, ("queries", "keys"))
 
 
-def nothing(view: View) -> Drawing:
+def draw_empty(view: View) -> Drawing:
+    """Words in place of a map without rows or without columns."""
     missing = "query looks" if not view.queries else "key is there to be looked at"
-    return framed(view, 0, HEAD + 30, [Text(MARGIN, HEAD + 16, f"no {missing}", colour=FAINT)])
+    words = Text(MARGIN, HEAD_HEIGHT + 16, f"no {missing}", colour=FAINT)
+    return frame(view, 0, HEAD_HEIGHT + 30, [words])
 
 
-def numbered(size: int) -> tuple[Label, ...]:
+def number_labels(size: int) -> tuple[Label, ...]:
+    """0, 1, 2 … along the side of an image."""
     return tuple(Label(str(at)) for at in range(size))
 
 
-def arranged(
+def arrange(
     view: View,
-    shown: list[Panel],
+    panels: list[Panel],
     rows: tuple[Label, ...],
     columns: tuple[Label, ...],
     names: tuple[str, str],
 ) -> Drawing:
     """All panels in a grid of their own, the axes along its left and upper edge."""
-    across = min(len(shown), ceil(sqrt(4 / 3 * len(shown))))
-    width, height = cell_size(len(rows), len(columns), across)
-    side = down_the_side(rows, height, names[0])
-    top = across_the_top(columns, width, names[1])
-    title_height = 20 if any(panel.title for panel in shown) else 0
+    across = min(len(panels), ceil(sqrt(4 / 3 * len(panels))))
+    width, height = choose_cell_size(len(rows), len(columns), across)
+    side = row_axis(rows, height, names[0])
+    top = column_axis(columns, width, names[1])
+    title_height = 20 if any(panel.title for panel in panels) else 0
     gap = max(14, width)
-    left, upper = MARGIN + side.depth, HEAD + title_height + top.depth
+    left, upper = MARGIN + side.depth, HEAD_HEIGHT + title_height + top.depth
     pitch = len(columns) * width + gap, len(rows) * height + gap + title_height
     marks: list[Mark] = []
-    for at, panel in enumerate(shown):
+    for at, panel in enumerate(panels):
         down, along = divmod(at, across)
         x, y = left + along * pitch[0], upper + down * pitch[1]
         title_y = y - 11 - (top.depth if down == 0 else 0)
-        marks += titled(panel, x, title_y, pitch[0] - gap)
-        marks += placed(panel, cells(panel, x, y, (width, height), view.scale))
+        marks += draw_title(panel, x, title_y, pitch[0] - gap)
+        marks += draw_cells(panel, make_cells(panel, x, y, (width, height), view.scale))
         marks += side.labels(x, y) if along == 0 else []
         marks += top.labels(x, y) if down == 0 else []
     outer = left + across * pitch[0] - gap
-    lower = upper + ceil(len(shown) / across) * pitch[1] - gap - title_height
-    marks += [side.corner(left, upper), top.corner(left, upper)]
-    skipped = [*side.note(), *top.note()]
-    return framed(view, outer + top.overhang, lower, marks, skipped)
+    lower = upper + ceil(len(panels) / across) * pitch[1] - gap - title_height
+    marks += [side.draw_name(left, upper), top.draw_name(left, upper)]
+    notes = [*side.notes(), *top.notes()]
+    return frame(view, outer + top.overhang, lower, marks, notes)
 
 
-def cell_size(rows: int, columns: int, across: int) -> tuple[float, float]:
-    """Square where both sides are readable; else each as large as its own side allows."""
-    share = (WIDTH - 18 * (across - 1)) / across
-    width, height = (fitting(size, share, across) for size in (columns, rows))
-    if min(width, height) >= READABLE:
+def choose_cell_size(rows: int, columns: int, across: int) -> tuple[float, float]:
+    """Width and height of a cell: square where both are readable, else each as large as it can."""
+    share = (MAPS_WIDTH - 18 * (across - 1)) / across
+    width, height = (fit_cell_side(count, share, across) for count in (columns, rows))
+    if min(width, height) >= READABLE_CELL_SIZE:
         return (min(width, height),) * 2
-    return min(width, READABLE), min(height, READABLE)
+    return min(width, READABLE_CELL_SIZE), min(height, READABLE_CELL_SIZE)
 
 
-def fitting(size: int, share: float, across: int) -> int:
-    """Whole pixels: half ones would blur. Rather a wider sheet than tokens nobody can read."""
-    widest_sheet = WIDTH if across == 1 else 420
-    least = min(11, widest_sheet // size)
-    return max(NARROWEST, least, min(WIDEST, int(share / size)))
+def fit_cell_side(count: int, share: float, across: int) -> int:
+    """The side of a cell, when `count` of them have `share` pixels together.
+
+    Whole pixels: half ones would blur. Rather a wider sheet than tokens nobody can read.
+    """
+    widest_sheet = MAPS_WIDTH if across == 1 else 420
+    least = min(11, widest_sheet // count)
+    return max(MIN_CELL_SIZE, least, min(MAX_CELL_SIZE, int(share / count)))
 
 
-def titled(panel: Panel, x: float, y: float, width: float) -> Iterator[Text]:
+def draw_title(panel: Panel, x: float, y: float, width: float) -> Iterator[Text]:
+    """The title of a map, cut to its width; nothing for a map without one."""
     if panel.title:
-        room = max(4, int(width / (0.66 * 12)))
-        yield Text(x, y, clip(panel.title, room), bold=True)
+        letters = max(4, int(width / (0.66 * 12)))
+        yield Text(x, y, clip(panel.title, letters), bold=True)
 
 
-def cells(panel: Panel, x: float, y: float, size: tuple[float, float], scale: Scale) -> Cells:
+def make_cells(panel: Panel, x: float, y: float, size: tuple[float, float], scale: Scale) -> Cells:
+    """The cells of a map whose upper left corner is (x, y)."""
     rows, columns = panel.values.shape
     edges = x + size[0] * np.arange(columns + 1), y + size[1] * np.arange(rows + 1)
     gap = 1 if min(size) >= 8 else 0
     return Cells(*edges, panel.values, panel.hidden, scale, gap, panel.place)
 
 
-def placed(panel: Panel, mark: Cells) -> Iterator[Mark]:
+def draw_cells(panel: Panel, mark: Cells) -> Iterator[Mark]:
     """The cells, with a number on each that may be looked at, when there is room for it."""
     yield mark
     rows, columns = panel.values.shape
-    if max(rows, columns) > NUMBERED or mark.rectangles[0, 0, 2] < 29:
+    if max(rows, columns) > MAX_NUMBERED_TOKENS or mark.rectangles[0, 0, 2] < 29:
         return
     for row, column in np.argwhere(~panel.hidden):
         x, y, width, height = map(float, mark.rectangles[row, column])
         value = float(panel.values[row, column])
-        colour = mark.scale.ink(value) if abs(value) >= 0.005 else WHISPER
-        yield Text(x + width / 2, y + height / 2, number(value), 11, "middle", colour=colour)
+        colour = mark.scale.text_colour(value) if abs(value) >= 0.005 else NEAR_ZERO_COLOUR
+        yield Text(x + width / 2, y + height / 2, format_weight(value), 11, "middle", colour=colour)

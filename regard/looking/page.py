@@ -1,4 +1,4 @@
-"""The pen that writes a page: one HTML file that opens from disk, with no network and no loader.
+"""Render looks as a page: one HTML file that opens from disk, with no network and no loader.
 
 The page carries its pictures as SVG, its numbers as data, and one small script that connects both.
 A content security policy names the script and the style by their hashes, so nothing that a token
@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from regard.attention import Label
-from regard.looking.colours import extent
+from regard.looking.colours import find_extent
 from regard.looking.drawing import Cells, Drawing
-from regard.looking.maps import draw
-from regard.looking.svg import svg
-from regard.looking.tokens import clip, direction, storable, visible
+from regard.looking.maps import draw_view
+from regard.looking.svg import render_svg
+from regard.looking.tokens import clip, direction, make_visible, replace_surrogates
 from regard.looking.views import View, head_name
 
-EXACT = 250_000  # weights of one look that are kept as they are; above, in steps of 1/65,535
-LONGEST = 400  # cells of a token that a tooltip shows
+MAX_EXACT_WEIGHTS = 250_000  # of one look; more are stored in steps of 1/65,535
+MAX_TOOLTIP_CELLS = 400  # cells of a token that a tooltip shows
 
 DIALOG = """<div id="tip" role="status" hidden></div>
 <dialog id="large" aria-labelledby="large-title"><header><strong id="large-title"></strong>
@@ -37,32 +37,33 @@ DIALOG = """<div id="tip" role="status" hidden></div>
 """
 
 
-def page(views: Sequence[View]) -> str:
-    """Every look with its tooltips."""
-    drawings = [draw(view) for view in views]
+def render_page(views: Sequence[View]) -> str:
+    """The page of some looks, with their tooltips."""
+    drawings = [draw_view(view) for view in views]
     sections = [
-        section(view, drawing, at)
+        render_section(view, drawing, at)
         for at, (view, drawing) in enumerate(zip(views, drawings, strict=True))
     ]
     data = [
-        payload(view, drawing, at)
+        look_payload(view, drawing, at)
         for at, (view, drawing) in enumerate(zip(views, drawings, strict=True))
     ]
-    return document(
-        sections, data, ", ".join(dict.fromkeys(visible(view.look.path) for view in views))
+    return render_document(
+        sections, data, ", ".join(dict.fromkeys(make_visible(view.look.path) for view in views))
     )
 
 
-def plain_page(drawing: Drawing) -> str:
-    """A drawing alone, in the same dress."""
-    return document([figure(drawing, "drawing-")], [], drawing.name)
+def render_plain_page(drawing: Drawing) -> str:
+    """The page of a drawing alone, in the same style."""
+    return render_document([render_figure(drawing, "drawing-")], [], drawing.name)
 
 
-def document(sections: Iterable[str], data: list[dict[str, Any]], title: str) -> str:
-    style, script = part("page.css"), part("page.js")
+def render_document(sections: Iterable[str], data: list[dict[str, Any]], title: str) -> str:
+    """The HTML document around the sections and the data of a page."""
+    style, script = read_asset("page.css"), read_asset("page.js")
     policy = (
-        f"default-src 'none'; img-src data:; style-src '{digest(style)}'; "
-        f"script-src '{digest(script)}'; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; img-src data:; style-src '{hash_source(style)}'; "
+        f"script-src '{hash_source(script)}'; base-uri 'none'; form-action 'none'"
     )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -70,65 +71,69 @@ def document(sections: Iterable[str], data: list[dict[str, Any]], title: str) ->
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{escape(clip(title, 120))}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"<main>\n{''.join(sections)}</main>\n{DIALOG}"
-        f'<script type="application/json" id="data">{inert(data)}</script>\n'
+        f'<script type="application/json" id="data">{to_inert_json(data)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
-def section(view: View, drawing: Drawing, at: int) -> str:
+def render_section(view: View, drawing: Drawing, at: int) -> str:
+    """One look: its drawing, and below it the raw texts."""
     texts = "".join(
         f'<p class="raw" id="{text["id"]}" data-name="{" and ".join(text["sides"])} text" '
-        f'dir="auto">{escape(storable(text["text"]))}</p>\n'
-        for text in raw_texts(view, at)
+        f'dir="auto">{escape(replace_surrogates(text["text"]))}</p>\n'
+        for text in collect_raw_texts(view, at)
     )
-    return f'<section class="look">\n{figure(drawing, f"look-{at}-")}{texts}</section>\n'
+    return f'<section class="look">\n{render_figure(drawing, f"look-{at}-")}{texts}</section>\n'
 
 
-def figure(drawing: Drawing, prefix: str) -> str:
-    return f"<figure>\n{svg(drawing, prefix=prefix, paper=None)}</figure>\n"
+def render_figure(drawing: Drawing, prefix: str) -> str:
+    """A drawing as an HTML figure."""
+    return f"<figure>\n{render_svg(drawing, prefix=prefix, paper=None)}</figure>\n"
 
 
-def payload(view: View, drawing: Drawing, at: int) -> dict[str, Any]:
+def look_payload(view: View, drawing: Drawing, at: int) -> dict[str, Any]:
     """What the script needs to know of one look."""
     look = view.look
-    exact = view.values.size <= EXACT
-    low, high = extent([view.values]) or (0.0, 0.0)
+    exact = view.values.size <= MAX_EXACT_WEIGHTS
+    low, high = find_extent([view.values]) or (0.0, 0.0)
     steps = np.rint((view.values - low) * (65_535 / ((high - low) or 1.0)))
     numbers = view.values.astype("<f4") if exact else steps.astype("<u2")
     return {
-        "path": visible(look.path),
+        "path": make_visible(look.path),
         "heads": [head_name(name) for name in look.heads],
-        "queries": [told(label) for label in view.queries],
-        "keys": [told(label) for label in view.keys],
-        "steps": look.steps if view.whole else None,
+        "queries": [label_payload(label) for label in view.queries],
+        "keys": [label_payload(label) for label in view.keys],
+        "steps": None if view.in_blocks else look.steps,
         "block": view.block,
         "exact": exact,
         "low": low,
         "high": high,
-        "weights": packed(numbers),
-        "hidden": packed(np.packbits(view.hidden)) if view.hidden.any() else None,
-        "sums": packed(view.sums.astype("<f4")),
-        "texts": raw_texts(view, at),
+        "weights": to_base64(numbers),
+        "hidden": to_base64(np.packbits(view.hidden)) if view.hidden.any() else None,
+        "sums": to_base64(view.sums.astype("<f4")),
+        "texts": collect_raw_texts(view, at),
         "maps": [
-            placed(cells, f"look-{at}-map-{index}", view)
+            map_payload(cells, f"look-{at}-map-{index}", view)
             for index, cells in enumerate(drawing.maps)
         ],
     }
 
 
-def told(label: Label) -> tuple[str, int | None, int | None, int]:
-    shown = visible(label.text)
+def label_payload(label: Label) -> tuple[str, int | None, int | None, int]:
+    """A token's text, its start and end in the raw text, and 1 if it runs leftward."""
+    text = make_visible(label.text)
     known = label.start is not None and label.end is not None
     start, end = (label.start, label.end) if known else (None, None)
-    return clip(shown, LONGEST), start, end, int(direction(shown) == "rtl")
+    return clip(text, MAX_TOOLTIP_CELLS), start, end, int(direction(text) == "rtl")
 
 
-def placed(cells: Cells, name: str, view: View) -> dict[str, Any]:
+def map_payload(cells: Cells, name: str, view: View) -> dict[str, Any]:
+    """What the script needs to know of one map: where its cells are, and which weights."""
     place = cells.place
     assert place is not None
     parts = [head_name(view.look.heads[place.head])]
     if place.query_step == 0:
-        parts.insert(0, clip(visible(view.queries[place.query].text), 40))
+        parts.insert(0, clip(make_visible(view.queries[place.query].text), 40))
     return {
         "id": name,
         "title": " · ".join(filter(None, parts)),
@@ -145,7 +150,7 @@ def placed(cells: Cells, name: str, view: View) -> dict[str, Any]:
     }
 
 
-def raw_texts(view: View, at: int) -> list[dict[str, Any]]:
+def collect_raw_texts(view: View, at: int) -> list[dict[str, Any]]:
     """The texts the offsets point into; one paragraph when both sides share it."""
     look = view.look
     sides = {"query": (look.query_text, view.queries), "key": (look.key_text, view.keys)}
@@ -162,20 +167,23 @@ def raw_texts(view: View, at: int) -> list[dict[str, Any]]:
     ]
 
 
-def packed(numbers: np.ndarray[Any, Any]) -> str:
+def to_base64(numbers: np.ndarray[Any, Any]) -> str:
+    """The bytes of an array in Base64."""
     return base64.b64encode(numbers.tobytes()).decode()
 
 
-def inert(data: object) -> str:
+def to_inert_json(data: object) -> str:
     """JSON in which no character means anything to HTML: `</script>` cannot end the element."""
-    written = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
-    return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def digest(text: str) -> str:
+def hash_source(text: str) -> str:
+    """The SHA-256 of a script or style, as a content security policy writes it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 @cache
-def part(name: str) -> str:
+def read_asset(name: str) -> str:
+    """A file beside this one: `page.css` or `page.js`."""
     return files("regard.looking").joinpath(name).read_text("utf-8")

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from regard.looking.colours import Floats
 from regard.looking.drawing import Place
-from regard.looking.tokens import clip, visible
+from regard.looking.tokens import clip, make_visible
 from regard.looking.views import View, head_name
 
-IMAGES = 120  # pictures of an image on one sheet; were there more, they become rows of a matrix
+MAX_IMAGE_PANELS = 120  # maps over an image on one sheet; were there more, they become rows of one
+MAX_NUMBERED_TOKENS = 12  # so many a side, and every cell shows its number
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,21 +24,22 @@ class Panel:
     place: Place
 
 
-def panels(view: View) -> list[Panel]:
+def make_panels(view: View) -> list[Panel]:
+    """The maps of a view, in the order in which they are drawn."""
     images = len(view.look.heads) * len(view.queries)
-    if view.look.grid is not None and view.whole and images <= IMAGES:
-        return over_an_image(view, view.look.grid)
+    if view.look.grid is not None and not view.in_blocks and images <= MAX_IMAGE_PANELS:
+        return make_image_panels(view, view.look.grid)
     return [
         Panel(head_name(name), view.values[head], view.hidden[head], Place(head))
         for head, name in enumerate(view.look.heads)
     ]
 
 
-def over_an_image(view: View, grid: tuple[int, int]) -> list[Panel]:
-    """What each query of each head sees, in the shape of the image."""
+def make_image_panels(view: View, grid: tuple[int, int]) -> list[Panel]:
+    """One map for each query of each head, in the shape of the image."""
     return [
         Panel(
-            " · ".join(filter(None, [clip(visible(label.text), 14), head_name(name)])),
+            " · ".join(filter(None, [clip(make_visible(label.text), 14), head_name(name)])),
             view.values[head, query].reshape(grid),
             view.hidden[head, query].reshape(grid),
             Place(head, query, query_step=0, key_step=grid[1]),

@@ -1,4 +1,4 @@
-"""The pen for terminals: shades of blue where there is colour, shades of grey blocks where not.
+"""Render a look as text: shades of blue where there is colour, shades of grey blocks where not.
 
 A token may be wide (日本), of no width (a joiner) or run leftward; columns stay in line because
 every width is measured in terminal cells and leftward tokens are isolated from their neighbours.
@@ -15,42 +15,41 @@ from rich.text import Text
 from regard.attention import Label, Look
 from regard.looking import strips
 from regard.looking.colours import Scale
-from regard.looking.frame import number, shared
-from regard.looking.panels import IMAGES, Panel, panels
-from regard.looking.tokens import clip, direction, isolated, visible
-from regard.looking.views import View, described, head_name, notes, part
+from regard.looking.frame import describe_scale, format_weight
+from regard.looking.panels import MAX_IMAGE_PANELS, MAX_NUMBERED_TOKENS, Panel, make_panels
+from regard.looking.tokens import MAX_TOKEN_CELLS, clip, isolate, make_visible, mostly_right_to_left
+from regard.looking.views import View, describe_scaling, describe_view, head_name, make_part_view
 
 SHADES = " ░▒▓█"
 MASKED = " ·"
-LONGEST = 18  # cells of a token
-ROWS = 60  # queries shown; a longer map scrolls away before anyone reads it
-LAST = 8  # cells kept free on the right, where the last key is named
-NUMBERED = 12  # so many tokens a side, and every cell shows its number
+MAX_ROWS = 60  # queries shown; a longer map scrolls away before anyone reads it
+LAST_KEY_CELLS = 8  # cells kept free on the right, where the last key is named
 GAP = 2  # between two maps side by side
 
 
-def terminal(look: Look, width: int, colour: bool) -> Iterator[Text]:
+def render_terminal(look: Look, width: int, colour: bool) -> Iterator[Text]:
     """The lines that show a look, none wider than `width`."""
-    view, left_out = trimmed(look, width)
-    yield Text(clip(visible(look.path), width), style="bold" if colour else "")
-    yield Text(clip(described(view), width), style="dim" if colour else "")
+    view, left_out = crop(look, width)
+    yield Text(clip(make_visible(look.path), width), style="bold" if colour else "")
+    yield Text(clip(describe_view(view), width), style="dim" if colour else "")
     yield Text()
     if not view.queries or not view.keys:
         yield Text(clip("nothing to look at", width))
         return
     pen = Pen(view.scale, colour)
-    yield from strip(view, pen, width) if strips.fits(view) else maps(view, pen, width)
-    yield from legend(view, pen, width)
-    yield from folded(left_out, width)
+    render = render_strip if strips.is_strip(view) else render_maps
+    yield from render(view, pen, width)
+    yield from render_legend(view, pen, width)
+    yield from fold_notes(left_out, width)
 
 
-def trimmed(look: Look, width: int) -> tuple[View, list[str]]:
-    """As many queries and keys as can be shown, and words for the rest."""
-    queries, keys = min(ROWS, len(look.queries)), len(look.keys)
-    image = look.grid is not None and queries * len(look.heads) <= IMAGES
-    strip = look.kind == "pool" and queries == 1 and keys <= strips.MOST
+def crop(look: Look, width: int) -> tuple[View, list[str]]:
+    """A view of as many queries and keys as fit, and words for what is left out."""
+    queries, keys = min(MAX_ROWS, len(look.queries)), len(look.keys)
+    image = look.grid is not None and queries * len(look.heads) <= MAX_IMAGE_PANELS
+    strip = look.kind == "pool" and queries == 1 and keys <= strips.MAX_STRIP_WORDS
     if not image and not strip:
-        keys = min(keys, max(1, (width - side_width(look.queries, width) - LAST) // 2))
+        keys = min(keys, max(1, (width - measure_side(look.queries, width) - LAST_KEY_CELLS) // 2))
     columns = look.grid[1] if look.grid is not None and image else 0
     left_out = [
         f"{things} {shown:,} to {whole - 1:,}"
@@ -62,13 +61,13 @@ def trimmed(look: Look, width: int) -> tuple[View, list[str]]:
         if shown < whole
     ]
     words = [f"left out: {', '.join(left_out)}", "a saved .html shows all"] if left_out else []
-    return part(look, queries, keys), words
+    return make_part_view(look, queries, keys), words
 
 
-def side_width(labels: Sequence[Label], width: int) -> int:
+def measure_side(labels: Sequence[Label], width: int) -> int:
     """Cells for the longest token beside the rows, and one space."""
-    longest = max((cell_len(visible(label.text)) for label in labels[:ROWS]), default=0)
-    return min(longest, LONGEST, max(4, width // 4)) + 1
+    longest = max((cell_len(make_visible(label.text)) for label in labels[:MAX_ROWS]), default=0)
+    return min(longest, MAX_TOKEN_CELLS, max(4, width // 4)) + 1
 
 
 class Pen:
@@ -79,95 +78,104 @@ class Pen:
         self.colour = colour
 
     def cell(self, value: float, hidden: bool) -> tuple[str, Style | str]:
+        """Two cells of text and their style."""
         if hidden:
             return MASKED, "dim" if self.colour else ""
         if self.colour:
-            return "  ", self.ground(value)
+            return "  ", self.background(value)
         return ("-" if value < 0 else self.shade(value)) + self.shade(value), ""
 
-    def numbered(self, value: float, hidden: bool) -> tuple[str, Style | str]:
+    def numbered_cell(self, value: float, hidden: bool) -> tuple[str, Style | str]:
+        """Five cells of text and their style: the weight with its number."""
         if hidden:
             return "  ·  ", "dim" if self.colour else ""
         if self.colour:
-            ink = Color.parse(self.scale.ink(value))
-            return f"{clip(number(value), 5):^5}", self.ground(value) + Style.from_color(ink)
-        return f"{self.shade(value)}{clip(number(value), 4):<4}", ""
+            ink = Style.from_color(Color.parse(self.scale.text_colour(value)))
+            return f"{clip(format_weight(value), 5):^5}", self.background(value) + ink
+        return f"{self.shade(value)}{clip(format_weight(value), 4):<4}", ""
 
     def shade(self, value: float) -> str:
+        """One of ` ░▒▓█`, by the size of a weight."""
         return SHADES[round(min(abs(value) / self.scale.high, 1) * (len(SHADES) - 1))]
 
-    def ground(self, value: float) -> Style:
+    def background(self, value: float) -> Style:
+        """The colour of a weight, behind its cell."""
         return Style(bgcolor=Color.from_rgb(*self.scale.rgb(value)))
 
 
-def maps(view: View, pen: Pen, width: int) -> Iterator[Text]:
+def render_maps(view: View, pen: Pen, width: int) -> Iterator[Text]:
     """As many maps side by side as fit, their queries on the left, their keys above the first."""
-    shown = panels(view)
-    image = bool(shown[0].place.key_step)
-    side = 0 if image else side_width(view.queries, width)
-    rows, columns = shown[0].values.shape
-    numbers = fits_numbers(len(shown), rows, columns, width - side)
+    panels = make_panels(view)
+    image = bool(panels[0].place.key_step)
+    side = 0 if image else measure_side(view.queries, width)
+    rows, columns = panels[0].values.shape
+    numbers = fits_numbers(len(panels), rows, columns, width - side)
     pitch = 5 if numbers else 2
     columns = min(columns, (width - side) // pitch)
     across = max(1, (width - side + GAP) // (columns * pitch + GAP))
     if not image:
-        yield from key_lines(view.keys, side, pitch, width)
-    for first in range(0, len(shown), across):
-        yield from band(shown[first : first + across], view, pen, side, columns, numbers)
+        yield from render_keys(view.keys, side, pitch, width)
+    for first in range(0, len(panels), across):
+        beside = panels[first : first + across]
+        yield from render_map_row(beside, view, pen, side, columns, numbers)
 
 
-def fits_numbers(maps: int, rows: int, columns: int, room: int) -> bool:
-    return maps == 1 and max(rows, columns) <= NUMBERED and 5 * columns <= room
+def fits_numbers(maps: int, rows: int, columns: int, width: int) -> bool:
+    """Whether there is one map, with few enough tokens for a number on each of its cells."""
+    return maps == 1 and max(rows, columns) <= MAX_NUMBERED_TOKENS and 5 * columns <= width
 
 
-def band(
-    shown: Sequence[Panel], view: View, pen: Pen, side: int, columns: int, numbers: bool
+def render_map_row(
+    panels: Sequence[Panel], view: View, pen: Pen, side: int, columns: int, numbers: bool
 ) -> Iterator[Text]:
-    room = columns * (5 if numbers else 2)
-    if any(panel.title for panel in shown):
-        titles = [padded(clip(panel.title, room), room) for panel in shown]
+    """Some maps side by side, row by row, with the queries on their left."""
+    map_width = columns * (5 if numbers else 2)
+    if any(panel.title for panel in panels):
+        titles = [pad_right(clip(panel.title, map_width), map_width) for panel in panels]
         yield Text(" " * side + (" " * GAP).join(titles).rstrip())
-    for row in range(shown[0].values.shape[0]):
-        line = Text(beside(view.queries[row], side) if side else "")
-        for at, panel in enumerate(shown):
+    for row in range(panels[0].values.shape[0]):
+        line = Text(align_right(view.queries[row], side) if side else "")
+        for at, panel in enumerate(panels):
             line.append(" " * GAP if at else "")
             for value, hidden in zip(panel.values[row, :columns], panel.hidden[row], strict=False):
-                draw = pen.numbered if numbers else pen.cell
+                draw = pen.numbered_cell if numbers else pen.cell
                 line.append(*draw(float(value), bool(hidden)))
         yield line
     yield Text()
 
 
-def beside(label: Label, side: int) -> str:
+def align_right(label: Label, side: int) -> str:
     """A token at the right end of its place, and a space."""
-    token = clip(visible(label.text), side - 1)
-    return " " * (side - 1 - cell_len(token)) + isolated(token) + " "
+    token = clip(make_visible(label.text), side - 1)
+    return " " * (side - 1 - cell_len(token)) + isolate(token) + " "
 
 
-def padded(text: str, cells: int) -> str:
-    return isolated(text) + " " * (cells - cell_len(text))
+def pad_right(text: str, cells: int) -> str:
+    """The text, followed by spaces up to `cells`."""
+    return isolate(text) + " " * (cells - cell_len(text))
 
 
-def key_lines(keys: Sequence[Label], side: int, pitch: int, width: int) -> Iterator[Text]:
+def render_keys(keys: Sequence[Label], side: int, pitch: int, width: int) -> Iterator[Text]:
     """The keys, each on a line from which a stem leads down to its column.
 
     Tokens written level can be read in any script; a stair of them keeps clear of every stem.
     """
     starts = [side + pitch * at + (pitch - 2) // 2 for at in range(len(keys))]
     tokens = [
-        clip(visible(key.text), max(1, min(LONGEST, width - start)))
+        clip(make_visible(key.text), max(1, min(MAX_TOKEN_CELLS, width - start)))
         for key, start in zip(keys, starts, strict=True)
     ]
-    steps = stair(starts, tokens)
+    steps = stagger(starts, tokens)
     for step in range(max(steps) + 1):
         line = ""
-        for start, token, own in zip(starts, tokens, steps, strict=True):
-            if own <= step:
-                line += " " * (start - cell_len(line)) + (isolated(token) if own == step else "│")
+        for start, token, its_step in zip(starts, tokens, steps, strict=True):
+            if its_step <= step:
+                sign = isolate(token) if its_step == step else "│"
+                line += " " * (start - cell_len(line)) + sign
         yield Text(line)
 
 
-def stair(starts: Sequence[int], tokens: Sequence[str]) -> list[int]:
+def stagger(starts: Sequence[int], tokens: Sequence[str]) -> list[int]:
     """The line of each token: the first on which no earlier token would be crossed by its stem."""
     steps: list[int] = []
     for at, start in enumerate(starts):
@@ -180,63 +188,53 @@ def stair(starts: Sequence[int], tokens: Sequence[str]) -> list[int]:
     return steps
 
 
-def strip(view: View, pen: Pen, width: int) -> Iterator[Text]:
+def render_strip(view: View, pen: Pen, width: int) -> Iterator[Text]:
     """One query over a text: a strip of shades above the words, which run as their script does."""
-    words = [clip(visible(label.text), min(32, width - 1)) for label in view.keys]
-    leftward = sum(direction(word) == "rtl" for word in words) > len(words) / 2
+    words = [clip(make_visible(label.text), min(32, width - 1)) for label in view.keys]
+    leftward = mostly_right_to_left(words)
+    widths = [cell_len(word) + 1 for word in words]
     for head, name in enumerate(view.look.heads):
         if name:
             yield Text(clip(head_name(name), width))
-        for line in broken(words, width):
-            yield from strip_lines(view, head, line[::-1] if leftward else line, words, pen)
+        for line in strips.break_lines(widths, width):
+            yield from render_strip_line(view, head, line[::-1] if leftward else line, words, pen)
         yield Text()
 
 
-def broken(words: Sequence[str], width: int) -> Iterator[list[int]]:
-    held: list[int] = []
-    used = 0
-    for at, word in enumerate(words):
-        if held and used + cell_len(word) + 1 > width:
-            yield held
-            held, used = [], 0
-        held.append(at)
-        used += cell_len(word) + 1
-    yield held
-
-
-def strip_lines(
+def render_strip_line(
     view: View, head: int, keys: Sequence[int], words: Sequence[str], pen: Pen
 ) -> Iterator[Text]:
+    """One line of a strip: the shades, and below them the words."""
     shades, line = Text(), ""
     for key in keys:
         cells = max(1, cell_len(words[key]))
         mark, style = pen.cell(float(view.values[head, 0, key]), bool(view.hidden[head, 0, key]))
         shades.append((mark[::-1] * cells)[:cells], style)
         shades.append(" ")
-        line += isolated(words[key]) + " "
+        line += isolate(words[key]) + " "
     yield shades
     yield Text(line)
 
 
-def legend(view: View, pen: Pen, width: int) -> Iterator[Text]:
+def render_legend(view: View, pen: Pen, width: int) -> Iterator[Text]:
     """What the shades mean, on one line if it holds them."""
-    low, high = pen.scale.ends
+    low, high = pen.scale.end_labels
     line = Text(f"{low} ")
     for value in np.linspace(pen.scale.low, pen.scale.high, 12 if pen.colour else len(SHADES)):
         line.append(*pen.cell(float(value), hidden=False))
     line.append(f" {high}")
     masked = [f"{MASKED.strip()} masked: may not look"] if view.hidden.any() else []
-    told = [shared(view), *masked, *notes(view)]
-    joined = "; ".join(told)
+    notes = [describe_scale(view), *masked, *describe_scaling(view)]
+    joined = "; ".join(notes)
     if line.cell_len + 2 + cell_len(joined) <= width:
         yield line.append(f"  {joined}")
     else:
         line.truncate(width)
         yield line
-        yield from folded(told, width)
+        yield from fold_notes(notes, width)
 
 
-def folded(notes: Sequence[str], width: int) -> Iterator[Text]:
+def fold_notes(notes: Sequence[str], width: int) -> Iterator[Text]:
     """The notes on as few lines as hold them."""
     line = ""
     for note in notes:

@@ -5,29 +5,32 @@ that it is there, must not be thrown out of line by it, and must not let it stee
 """
 
 import unicodedata
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 
 SPACE, BREAK, TAB, EMPTY = "␣", "↵", "⇥", "∅"
 JOINERS = "\u200c\u200d"  # Persian and emoji are spelled with them, so inside a token they stay
+MAX_TOKEN_CELLS = 18  # cells of a token that a label shows; a page shows the rest on hovering
 ISOLATE, RELEASE = "\u2068", "\u2069"
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """The token with its spaces, breaks and controls made visible."""
     if not text:
         return EMPTY
     if not text.strip(JOINERS):
-        return "".join(map(code, text))
+        return "".join(map(format_code_point, text))
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" "))
     after = len(text) - len(inner) - before
-    shown = SPACE * before + "".join(map(shown_character, inner)) + SPACE * max(after, 0)
+    signs = SPACE * before + "".join(map(make_character_visible, inner)) + SPACE * max(after, 0)
     # A mark with nothing to sit on would be drawn over its neighbour.
-    return "◌" + shown if unicodedata.combining(shown[0]) else shown
+    return "◌" + signs if unicodedata.combining(signs[0]) else signs
 
 
-def shown_character(character: str) -> str:
+def make_character_visible(character: str) -> str:
+    """The character, or a sign for it where there would be nothing to see."""
     if character in " " + JOINERS:
         return character
     if character in "\n\u2028\u2029":
@@ -41,22 +44,23 @@ def shown_character(character: str) -> str:
         return "\ufffd"  # half a pair, or no character: no file could be written with it
     if category == "Cc":
         return control_picture(character)
-    return code(character) if category == "Cf" else character
+    return format_code_point(character) if category == "Cf" else character
 
 
 def control_picture(character: str) -> str:
+    """The sign for a control character: ␀ for U+0000."""
     point = ord(character)
     if point < 0x20:
         return chr(0x2400 + point)
-    return "␡" if point == 0x7F else code(character)
+    return "␡" if point == 0x7F else format_code_point(character)
 
 
-def code(character: str) -> str:
-    """An invisible character by its number: U+202E, left as it is, would turn others round."""
+def format_code_point(character: str) -> str:
+    """A character by its number: U+202E, left as it is, would turn others round."""
     return f"⟨{ord(character):04X}⟩"
 
 
-def storable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """The text with halves of pairs replaced, one for one: no file in UTF-8 can hold them."""
     return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
 
@@ -72,23 +76,28 @@ def direction(text: str) -> str:
     return "ltr"
 
 
-def turns(text: str) -> bool:
+def mostly_right_to_left(words: Sequence[str]) -> bool:
+    """Whether more than half of the words run from right to left."""
+    return sum(direction(word) == "rtl" for word in words) > len(words) / 2
+
+
+def has_right_to_left(text: str) -> bool:
     """Whether anything in the text runs from right to left."""
     return any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in text)
 
 
-def isolated(text: str) -> str:
+def isolate(text: str) -> str:
     """The text for a terminal line, unable to reorder what stands beside it."""
-    return ISOLATE + text + RELEASE if turns(text) else text
+    return ISOLATE + text + RELEASE if has_right_to_left(text) else text
 
 
 def clip(text: str, cells: int) -> str:
     """At most `cells` terminal cells of the text, with … where something was cut."""
     if cell_len(text) <= cells:
         return text
-    kept = ""
+    start = ""
     for character in text:
-        if cell_len(kept + character) > cells - 1:
+        if cell_len(start + character) > cells - 1:
             break
-        kept += character
-    return kept + "…"
+        start += character
+    return start + "…"

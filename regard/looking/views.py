@@ -1,4 +1,4 @@
-"""A look made dense: the numbers of a map, ready for any pen.
+"""A look made dense: the numbers of a map, ready to be drawn.
 
 A map too large to be drawn cell by cell is read in bands and drawn in blocks, each showing the
 largest weight in it: an average would hide the very peaks somebody is looking for.
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention import Label, Look
-from regard.looking.colours import Floats, Scale, extent
-from regard.looking.tokens import visible
+from regard.looking.colours import Floats, Scale, find_extent
+from regard.looking.tokens import make_visible
 
-SIDE = 1_024  # squares along one side of a map, at most: one pixel each
-ROOM = 4_000_000  # squares in one file, over all its heads and looks,
-FAIR = 250_000  # but each look may have so many
-BAND = 4_000_000  # weights in hand at once while a large map is read
+MAX_SIDE = 1_024  # cells along one side of a map: one pixel each
+MAX_CELLS_PER_FILE = 4_000_000  # over all its heads and looks,
+GUARANTEED_CELLS_PER_LOOK = 250_000  # but each look may have so many, however many there are
+MAX_WEIGHTS_IN_MEMORY = 4_000_000  # at once, while a large map is read
 SCALING_SHARE = 0.1  # of the keys the widest row sees: rows that see less do not set the scale
 
 
@@ -34,56 +34,58 @@ class View:
     hidden: NDArray[np.bool_]  # (head, query, key)
     sums: NDArray[np.float32]  # (head, query), or (head, 0) for blocks, whose sums mean nothing
     scale: Scale
-    block: tuple[int, int] = (1, 1)  # queries and keys in one square
+    block: tuple[int, int] = (1, 1)  # queries and keys in one cell
 
     @property
-    def whole(self) -> bool:
-        return self.block == (1, 1)
+    def in_blocks(self) -> bool:
+        """Whether a cell stands for several weights."""
+        return self.block != (1, 1)
 
 
-def views(looks: Sequence[Look]) -> list[View]:
-    """All of them, sharing the room of one file."""
-    return [view(look, max(FAIR, ROOM // len(looks))) for look in looks]
+def make_views(looks: Sequence[Look]) -> list[View]:
+    """The views of looks that share one file, and its cells."""
+    share = MAX_CELLS_PER_FILE // max(1, len(looks))
+    return [make_view(look, max(GUARANTEED_CELLS_PER_LOOK, share)) for look in looks]
 
 
-def view(look: Look, room: int = ROOM) -> View:
-    """All of a look, in blocks where it is too large to be drawn weight by weight."""
+def make_view(look: Look, max_cells: int = MAX_CELLS_PER_FILE) -> View:
+    """The view of a whole look, in blocks where it is too large to be drawn weight by weight."""
     heads, queries, keys = len(look.heads), len(look.queries), len(look.keys)
-    block = block_of(heads, queries, keys, room)
+    block = choose_block(heads, queries, keys, max_cells)
     if block == (1, 1):
-        return part(look, queries, keys)
+        return make_part_view(look, queries, keys)
     down, across = block
-    step = down * max(1, BAND // max(1, heads * keys * down))
+    band = down * max(1, MAX_WEIGHTS_IN_MEMORY // max(1, heads * keys * down))
     mask = look.mask  # asked for once: it may have to be computed
     scaling = scaling_rows(look, mask, range(queries))
     bands, free, forced = [], list[Floats](), list[Floats]()
-    for at in range(0, queries, step):
-        values, hidden = numbers(look, mask, range(at, min(at + step, queries)))
-        own_free, own_forced = split(values, hidden, scaling[:, at : at + step])
-        free.append(ends(own_free))
-        forced.append(ends(own_forced))
-        bands.append(pooled(values, hidden, block))
+    for at in range(0, queries, band):
+        values, hidden = read_rows(look, mask, range(at, min(at + band, queries)))
+        band_free, band_forced = split_by_scaling(values, hidden, scaling[:, at : at + band])
+        free.append(find_extremes(band_free))
+        forced.append(find_extremes(band_forced))
+        bands.append(pool_blocks(values, hidden, block))
     return View(
         look,
-        joined(look.queries, down),
-        joined(look.keys, across),
+        label_blocks(look.queries, down),
+        label_blocks(look.keys, across),
         np.concatenate([values for values, _ in bands], axis=1),
         np.concatenate([hidden for _, hidden in bands], axis=1),
         np.zeros((heads, 0), np.float32),
-        Scale.over(free, forced),
+        Scale.fit(free, forced),
         block,
     )
 
 
-def part(look: Look, queries: int, keys: int) -> View:
-    """The first `queries` rows and the first `keys` columns, weight by weight."""
+def make_part_view(look: Look, queries: int, keys: int) -> View:
+    """The view of the first `queries` rows and the first `keys` columns, weight by weight."""
     mask = look.mask  # asked for once: it may have to be computed
-    values, hidden = numbers(look, mask, range(queries))
+    values, hidden = read_rows(look, mask, range(queries))
     sums = values.sum(axis=2, dtype=np.float64).astype(np.float32)
     values, hidden = values[:, :, :keys], hidden[:, :, :keys]
-    free, forced = split(values, hidden, scaling_rows(look, mask, range(queries)))
+    free, forced = split_by_scaling(values, hidden, scaling_rows(look, mask, range(queries)))
     labels = look.queries[:queries], look.keys[:keys]
-    return View(look, *labels, values, hidden, sums, Scale.over([free], [forced]))
+    return View(look, *labels, values, hidden, sums, Scale.fit([free], [forced]))
 
 
 def scaling_rows(look: Look, mask: Tensor | None, rows: range) -> NDArray[np.bool_]:  # (head, row)
@@ -101,7 +103,7 @@ def scaling_rows(look: Look, mask: Tensor | None, rows: range) -> NDArray[np.boo
     return (counts > 1) & (counts >= SCALING_SHARE * counts.max(initial=0))
 
 
-def split(
+def split_by_scaling(
     values: Floats, hidden: NDArray[np.bool_], scaling: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """The visible weights of the rows that set the scale, and those of the others."""
@@ -109,12 +111,12 @@ def split(
     return values[visible & rows], values[visible & ~rows]
 
 
-def ends(values: Floats) -> Floats:
+def find_extremes(values: Floats) -> Floats:
     """The least and the greatest of them, which is all a scale has to know."""
-    return np.array(extent([values]) or ())
+    return np.array(find_extent([values]) or ())
 
 
-def numbers(
+def read_rows(
     look: Look, mask: Tensor | None, rows: range
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Weights and hidden cells of some rows, both (head, row, key)."""
@@ -131,10 +133,10 @@ def numbers(
     return values, ~mask.expand(shape)[:, rows.start : rows.stop].numpy()
 
 
-def block_of(heads: int, queries: int, keys: int, room: int) -> tuple[int, int]:
+def choose_block(heads: int, queries: int, keys: int, max_cells: int) -> tuple[int, int]:
     """The smallest blocks with which a map fits."""
-    down, across = max(1, -(-queries // SIDE)), max(1, -(-keys // SIDE))
-    while heads * -(-queries // down) * -(-keys // across) > room:
+    down, across = max(1, -(-queries // MAX_SIDE)), max(1, -(-keys // MAX_SIDE))
+    while heads * -(-queries // down) * -(-keys // across) > max_cells:
         if queries // down > keys // across:
             down += 1
         else:
@@ -142,45 +144,47 @@ def block_of(heads: int, queries: int, keys: int, room: int) -> tuple[int, int]:
     return down, across
 
 
-def pooled(
+def pool_blocks(
     values: NDArray[np.float32], hidden: NDArray[np.bool_], block: tuple[int, int]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Of each block the weight that is farthest from zero; hidden where all of it is."""
     values = np.where(hidden, np.float32(0), values)
-    high = reduced(np.maximum, values, block)
-    low = reduced(np.minimum, values, block)
-    return np.where(-low > high, low, high), reduced(np.logical_and, hidden, block)
+    high = reduce_blocks(np.maximum, values, block)
+    low = reduce_blocks(np.minimum, values, block)
+    return np.where(-low > high, low, high), reduce_blocks(np.logical_and, hidden, block)
 
 
-def reduced(
-    how: np.ufunc, values: NDArray[Any], block: tuple[int, int]
+def reduce_blocks(
+    operation: np.ufunc, values: NDArray[Any], block: tuple[int, int]
 ) -> NDArray[Any]:  # (head, row of blocks, column of blocks)
+    """The operation over each block, as the maximum of it."""
     down, across = (
         np.arange(0, size, step) for size, step in zip(values.shape[1:], block, strict=True)
     )
-    return np.asarray(how.reduceat(how.reduceat(values, down, axis=1), across, axis=2))
+    return np.asarray(operation.reduceat(operation.reduceat(values, down, axis=1), across, axis=2))
 
 
-def joined(labels: tuple[Label, ...], step: int) -> tuple[Label, ...]:
+def label_blocks(labels: tuple[Label, ...], step: int) -> tuple[Label, ...]:
     """One label for each block of `step`, from its first token to its last."""
-    return tuple(run(labels[at : at + step]) for at in range(0, len(labels), step))
+    return tuple(join_labels(labels[at : at + step]) for at in range(0, len(labels), step))
 
 
-def run(labels: Sequence[Label]) -> Label:
+def join_labels(labels: Sequence[Label]) -> Label:
+    """One label from the first token to the last."""
     first, last = labels[0], labels[-1]
     if len(labels) == 1:
         return first
     return Label(f"{first.text}…{last.text}", first.start, last.end)
 
 
-def counted(number: int, thing: str, plural: str = "") -> str:
+def format_count(number: int, thing: str, plural: str = "") -> str:
     """«1 head», «12 heads»."""
     return f"{number:,} {thing if number == 1 else plural or thing + 's'}"
 
 
 def head_name(name: str) -> str:
-    """The name as it is shown; a bare number says little, «head 3» says what it is."""
-    return visible(f"head {name}" if name.isdigit() else name) if name else ""
+    """The name of a head as it is shown; a bare number says little, «head 3» says what it is."""
+    return make_visible(f"head {name}" if name.isdigit() else name) if name else ""
 
 
 KIND_NAMES = {
@@ -193,18 +197,21 @@ KIND_NAMES = {
 }
 
 
-def described(view: View) -> str:
-    """What is in the picture, in words."""
+def describe_view(view: View) -> str:
+    """What a view shows, in words: self-attention · 12 heads · 5 queries × 5 keys."""
     look = view.look
-    sizes = [counted(len(look.queries), "query", "queries"), counted(len(look.keys), "key")]
-    heads = [counted(len(look.heads), "head")] if len(look.heads) > 1 else []
+    sizes = [
+        format_count(len(look.queries), "query", "queries"),
+        format_count(len(look.keys), "key"),
+    ]
+    heads = [format_count(len(look.heads), "head")] if len(look.heads) > 1 else []
     return " · ".join([KIND_NAMES[look.kind], *heads, " × ".join(sizes)])
 
 
-def notes(view: View) -> Iterable[str]:
-    """What else has to be known to read the colours."""
+def describe_scaling(view: View) -> Iterable[str]:
+    """Notes for the legend: which rows set the scale, and what a block shows."""
     if view.scale.clipped:
         yield "rows with one or few visible keys do not set the scale"
-    if not view.whole:
+    if view.in_blocks:
         down, across = view.block
         yield f"each square is the largest of {down} × {across} weights"

@@ -1,4 +1,4 @@
-"""An answer and the truth become a number that says how it was made.
+"""Metrics: predictions and references become a number with a signature of how it was computed.
 
 Likelihoods, classification, text (BLEU and chrF by sacrebleu, exact matches) and word alignment;
 and a catalog that tells for every metric which way is up.

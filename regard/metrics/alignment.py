@@ -56,7 +56,7 @@ def read_links(path: str | Path, *, one_based: bool = False) -> list[Links]:
 
 
 def _parse(line: str, where: str, first: int) -> Links:
-    found: dict[str, set[Link]] = {"-": set(), "p": set(), "?": set()}
+    by_sign: dict[str, set[Link]] = {"-": set(), "p": set(), "?": set()}
     for token in line.split():
         match = _TOKEN.fullmatch(token)
         if match is None:
@@ -64,8 +64,8 @@ def _parse(line: str, where: str, first: int) -> Links:
         i, j = int(match[1]), int(match[3])
         if min(i, j) < first:
             raise ValueError(f"{where}: {token!r} has a 0, but one-based links count from 1")
-        found[match[2]].add((i - first, j - first))
-    return Links(found["-"], found["p"] | found["?"])
+        by_sign[match[2]].add((i - first, j - first))
+    return Links(by_sign["-"], by_sign["p"] | by_sign["?"])
 
 
 def aer(links: Sequence[Links], gold: Sequence[Links]) -> Score:
@@ -126,14 +126,14 @@ def grow_diag_final(forward: Links, backward: Links) -> Links:
     method); Koehn et al. (2005).
     """
     either = union(forward, backward).possible
-    kept = set(intersect(forward, backward).possible)
-    sources, targets = {i for i, _ in kept}, {j for _, j in kept}
+    links = set(intersect(forward, backward).possible)
+    sources, targets = {i for i, _ in links}, {j for _, j in links}
 
     def add(link: Link) -> bool:
-        """Keep a link if one of its words has none."""
+        """Add a link if one of its words has none; whether it was added."""
         if link[0] in sources and link[1] in targets:
             return False
-        kept.add(link)
+        links.add(link)
         sources.add(link[0])
         targets.add(link[1])
         return True
@@ -143,14 +143,14 @@ def grow_diag_final(forward: Links, backward: Links) -> Links:
         grown = False
         for i, j in sorted(either, key=_by_target):
             # Links found on the way are stepped from too, if their turn is still to come.
-            if (i, j) in kept:
+            if (i, j) in links:
                 for source_step, target_step in _NEIGHBOURS:
                     near = (i + source_step, j + target_step)
                     grown |= near in either and add(near)
     for direction in (forward, backward):
         for link in sorted(direction.possible, key=_by_target):
             add(link)
-    return Links(kept)
+    return Links(links)
 
 
 def _by_target(link: Link) -> Link:

@@ -74,9 +74,9 @@ class Confusion:
         for each in self.classes:
             right = self.counts.get((each, each), 0)
             scores[each] = ClassScores(
-                precision=_share(right, predicted[each]),
-                recall=_share(right, truth[each]),
-                f1=_share(2 * right, predicted[each] + truth[each]),  # 2 TP + FP + FN
+                precision=_divide(right, predicted[each]),
+                recall=_divide(right, truth[each]),
+                f1=_divide(2 * right, predicted[each] + truth[each]),  # 2 TP + FP + FN
                 support=truth[each],
             )
         return scores
@@ -138,7 +138,7 @@ def f1(
         right = sum(count for (true, given), count in table.counts.items() if true == given)
         precision = recall = value = right / sum(table.counts.values())
     elif positive is not None:
-        scores = _of_positive(table, positive)
+        scores = _score_positive(table, positive)
         precision, recall, value = scores.precision, scores.recall, scores.f1
         signature += f"|positive:{positive}"
     else:
@@ -149,7 +149,7 @@ def f1(
     return Score("f1", value, signature, {"precision": precision, "recall": recall})
 
 
-def _of_positive(table: Confusion, positive: Label) -> ClassScores:
+def _score_positive(table: Confusion, positive: Label) -> ClassScores:
     classes = table.classes
     if len(classes) > 2:
         raise ValueError(
@@ -171,11 +171,13 @@ def _pair_up(predicted: Labels, truth: Labels) -> tuple[list[Label], list[Label]
         raise ValueError(
             f"predicted {_shape(predicted)} and truth {_shape(truth)} must be equally many labels"
         )
-    given, true = _plain("predicted", predicted), _plain("truth", truth)
+    given, true = _to_labels("predicted", predicted), _to_labels("truth", truth)
     if not true:
         raise ValueError("predicted and truth are empty: a share of nothing is no number")
     for name, plain in (("predicted", given), ("truth", true)):
-        place = _first(plain, lambda kind: issubclass(kind, str) != isinstance(true[0], str))
+        place = _find_wrong_type(
+            plain, lambda kind: issubclass(kind, str) != isinstance(true[0], str)
+        )
         if place is not None:
             raise ValueError(
                 f"{name}[{place}] ({plain[place]!r}) and truth[0] ({true[0]!r}) must be of one "
@@ -188,10 +190,10 @@ def _shape(labels: Labels) -> tuple[int, ...]:
     return (len(labels),) if isinstance(labels, Sequence) else tuple(labels.shape)
 
 
-def _plain(name: str, labels: Labels) -> list[Label]:
+def _to_labels(name: str, labels: Labels) -> list[Label]:
     # Tensors and arrays give plain numbers all at once; one by one would be slow.
     plain = list(labels) if isinstance(labels, Sequence) else labels.flatten().tolist()
-    place = _first(plain, lambda kind: not issubclass(kind, (str, int, Integral)))
+    place = _find_wrong_type(plain, lambda kind: not issubclass(kind, (str, int, Integral)))
     if place is not None:
         raise ValueError(
             f"{name}[{place}] ({plain[place]!r}) must be a label: a string or a whole number"
@@ -199,7 +201,7 @@ def _plain(name: str, labels: Labels) -> list[Label]:
     return plain
 
 
-def _first(labels: list[Label], is_wrong: Callable[[type], bool]) -> int | None:
+def _find_wrong_type(labels: list[Label], is_wrong: Callable[[type], bool]) -> int | None:
     """Where the first label of a wrong type stands, if there is one."""
     # Types are few and labels may be millions, so types are asked first.
     wrong = {kind for kind in set(map(type, labels)) if is_wrong(kind)}
@@ -208,5 +210,5 @@ def _first(labels: list[Label], is_wrong: Callable[[type], bool]) -> int | None:
     )
 
 
-def _share(part: int, whole: int) -> float:
+def _divide(part: int, whole: int) -> float:
     return part / whole if whole else 0.0

@@ -1,4 +1,4 @@
-"""How surprised a model was, under three names."""
+"""Loss, perplexity and bits, from the sum of a model's losses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def likelihood_scores(loss_sum: float, count: int) -> list[Score]:
     if not math.isfinite(loss_sum):
         raise ValueError(f"loss_sum ({loss_sum}) must be finite: some target has no probability")
     loss = loss_sum / count
-    story = f"count:{count}"
+    signature = f"count:{count}"
     capped = "|capped:exp(700)" if loss > LARGEST_EXPONENT else ""
     return [
-        Score("loss", loss, story),
-        Score("perplexity", math.exp(min(loss, LARGEST_EXPONENT)), story + capped),
-        Score("bits", loss / math.log(2), story),
+        Score("loss", loss, signature),
+        Score("perplexity", math.exp(min(loss, LARGEST_EXPONENT)), signature + capped),
+        Score("bits", loss / math.log(2), signature),
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Score:
-    """A number with its story.
+    """The value of a metric, and a signature of how it was computed.
 
     accuracy, f1, exact_match, aer and pointing are shares from 0 to 1; bleu and chrf are on
     sacrebleu's scale from 0 to 100; loss is in nats, bits in bits.

@@ -37,7 +37,7 @@ def bleu(
     """
     from sacrebleu.metrics.bleu import BLEU  # here, not above: it is slow to import
 
-    texts, streams = _streams(hypotheses, references)
+    texts, streams = _reference_streams(hypotheses, references)
     if tokenize not in BLEU.TOKENIZERS:
         raise ValueError(
             f"tokenize ({tokenize!r}) is not known; {suggest(tokenize, BLEU.TOKENIZERS)}"
@@ -64,7 +64,7 @@ def chrf(hypotheses: Sequence[str], references: References, *, lowercase: bool =
     """
     from sacrebleu.metrics.chrf import CHRF  # here, not above: it is slow to import
 
-    texts, streams = _streams(hypotheses, references)
+    texts, streams = _reference_streams(hypotheses, references)
     counter = CHRF(lowercase=lowercase)
     result = counter.corpus_score(texts, streams)
     details = {"beta": float(counter.beta)}  # which sacrebleu writes into the name, "chrF2"
@@ -73,23 +73,27 @@ def chrf(hypotheses: Sequence[str], references: References, *, lowercase: bool =
 
 def exact_match(hypotheses: Sequence[str], references: References) -> Score:
     """exact_match = hypotheses that equal one of their references, letter for letter / all"""
-    texts, allowed = _check(hypotheses, references)
-    matches = sum(text in some for text, some in zip(texts, allowed, strict=True))
-    numbers = {len(some) for some in allowed}
+    texts, allowed = _check_texts(hypotheses, references)
+    matches = sum(
+        text in its_references for text, its_references in zip(texts, allowed, strict=True)
+    )
+    numbers = {len(its_references) for its_references in allowed}
     signature = f"nrefs:{numbers.pop() if len(numbers) == 1 else 'var'}|case:mixed"
     details = {"matches": float(matches), "count": float(len(texts))}
     return Score("exact_match", matches / len(texts), signature, details)
 
 
-def _streams(
+def _reference_streams(
     hypotheses: Sequence[str], references: References
 ) -> tuple[list[str], list[Sequence[Any]]]:
     """What sacrebleu takes: all first references, all second ones, …, None where there is none."""
-    texts, allowed = _check(hypotheses, references)
+    texts, allowed = _check_texts(hypotheses, references)
     return texts, list(zip_longest(*allowed))
 
 
-def _check(hypotheses: Sequence[str], references: References) -> tuple[list[str], list[list[str]]]:
+def _check_texts(
+    hypotheses: Sequence[str], references: References
+) -> tuple[list[str], list[list[str]]]:
     """The texts, and for each of them the list of its references."""
     for name, texts in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(texts, str):
@@ -104,14 +108,19 @@ def _check(hypotheses: Sequence[str], references: References) -> tuple[list[str]
     for place, text in enumerate(hypotheses):
         _check_string(f"hypotheses[{place}]", text)
     allowed = []
-    for place, some in enumerate(references):
-        those = [some] if isinstance(some, str) or not isinstance(some, Sequence) else list(some)
-        if not those:
-            raise ValueError(f"references[{place}] ({some!r}) must hold at least one reference")
-        for text in those:
-            _check_string(f"references[{place}]", text)
-        allowed.append(those)
+    for place, given in enumerate(references):
+        allowed.append(_check_references(given, f"references[{place}]"))
     return list(hypotheses), allowed
+
+
+def _check_references(given: str | Sequence[str], name: str) -> list[str]:
+    """The references of one text as a list."""
+    texts = [given] if isinstance(given, str) or not isinstance(given, Sequence) else list(given)
+    if not texts:
+        raise ValueError(f"{name} ({given!r}) must hold at least one reference")
+    for text in texts:
+        _check_string(name, text)
+    return texts
 
 
 def _check_string(name: str, text: object) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard.data.batches import LabelledTexts
 from regard.layers import Dropout, Embedding
-from regard.models.checks import at_least, one_of, shares
+from regard.models.checks import check_at_least, check_one_of, check_rates
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 
@@ -44,10 +44,10 @@ class DANConfig:
     train_vectors: bool = True  # False keeps given vectors as they are
 
     def __post_init__(self) -> None:
-        at_least(1, self, "vocabulary_size", "classes", "embedding_size", "hidden_size")
-        at_least(0, self, "layers")
-        shares(self, "word_dropout", "dropout")
-        one_of(tuple(ACTIVATIONS), self, "activation")
+        check_at_least(1, self, "vocabulary_size", "classes", "embedding_size", "hidden_size")
+        check_at_least(0, self, "layers")
+        check_rates(self, "word_dropout", "dropout")
+        check_one_of(tuple(ACTIVATIONS), self, "activation")
         if self.init_range is not None and self.init_range <= 0:
             raise ValueError(f"init_range ({self.init_range}) must be above 0")
 

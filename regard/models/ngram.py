@@ -15,7 +15,6 @@ the beginning for it, and nothing reaches back over it.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 from torch import Tensor
 
+from regard.atomic import write_atomically
 from regard.data.batches import Words
 from regard.models.smoothing import (
     ABOVE_ALL_KEYS,
@@ -255,16 +255,7 @@ class Ngram:
     def save(self, path: str | Path) -> None:
         """Write a safetensors file that holds config and tensors, or leave `path` as it was."""
         config = {"config": json.dumps(asdict(self.config))}
-        data, path = to_bytes(self.tensors(), metadata=config), Path(path)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomically(Path(path), to_bytes(self.tensors(), metadata=config))
 
     @classmethod
     def load(cls, path: str | Path) -> Ngram:

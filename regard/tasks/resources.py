@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.checkpoints.folders import write_file
-from regard.checkpoints.reading import LARGEST_TEXT, Folder, check_size
+from regard.atomic import write_atomically
+from regard.checkpoints.reading import MAX_TEXT_BYTES, Folder, check_size
 from regard.text import Tokenizer
 
 TOKENIZER, LABELS = "tokenizer.json", "labels.json"
@@ -39,18 +39,18 @@ class Resources:
         """What `save` wrote, as the manifest lists it."""
         tokenizer: Tokenizer | None = None
         labels: tuple[str, ...] = ()
-        if TOKENIZER in files.listed:
-            tokenizer = Tokenizer.from_bytes(files.read(TOKENIZER), files.place / TOKENIZER)
-        if LABELS in files.listed:
-            labels = _check_labels(files.read_json(LABELS), files.place / LABELS)
+        if TOKENIZER in files.entries:
+            tokenizer = Tokenizer.from_bytes(files.read(TOKENIZER), files.path / TOKENIZER)
+        if LABELS in files.entries:
+            labels = _check_labels(files.read_json(LABELS), files.path / LABELS)
         return cls(tokenizer, labels)
 
 
 def _write(path: Path, text: str) -> None:
     """Write a file, if it is not longer than whoever loads the run would read."""
     content = text.encode()
-    check_size(len(content), LARGEST_TEXT, path)
-    write_file(path, content)
+    check_size(len(content), MAX_TEXT_BYTES, path)
+    write_atomically(path, content)
 
 
 def _check_labels(labels: object, path: Path) -> tuple[str, ...]:

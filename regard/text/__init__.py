@@ -1,7 +1,7 @@
 """Strings become ids and come back: six kinds of tokenizer, each token's place always at hand."""
 
 from .config import KINDS, TextConfig
-from .forking import mind_forks
+from .forking import disable_parallelism_on_fork
 from .roles import ROLES, roles_from_hugging_face
 from .specials import CLASS, END, MASK, PAD, SEPARATOR, START, UNKNOWN
 from .tokenizer import Encoded, Tokenizer
@@ -22,4 +22,4 @@ __all__ = [
     "roles_from_hugging_face",
 ]
 
-mind_forks()
+disable_parallelism_on_fork()

@@ -1,14 +1,15 @@
 """The [text] section of a recipe: how strings become tokens."""
 
-import difflib
 from dataclasses import dataclass, fields
 
-from .roles import check_roles
-from .specials import check
+from regard.naming import suggest
 
-WHOLE = ("word", "character")  # their vocabulary is what they saw
-PIECES = ("bpe", "byte-bpe", "wordpiece", "unigram")  # theirs is as large as one asks
-KINDS = WHOLE + PIECES
+from .roles import check_roles
+from .specials import check_specials
+
+WHOLE_KINDS = ("word", "character")  # their vocabulary is what they saw
+PIECE_KINDS = ("bpe", "byte-bpe", "wordpiece", "unigram")  # theirs is as large as one asks
+KINDS = WHOLE_KINDS + PIECE_KINDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +34,8 @@ class TextConfig:
         if self.from_run is not None:
             self._check_alone()
         if self.kind not in KINDS:
-            near = difflib.get_close_matches(self.kind, KINDS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"kind ({self.kind!r}) must be one of {', '.join(KINDS)}{hint}")
-        if self.vocabulary_size is None and self.kind in PIECES:
+            raise ValueError(f"kind ({self.kind!r}) is not known; {suggest(self.kind, KINDS)}")
+        if self.vocabulary_size is None and self.kind in PIECE_KINDS:
             raise ValueError(
                 f"vocabulary_size (None) must be given for kind {self.kind!r}: "
                 "it decides how far pieces are merged"
@@ -46,10 +45,11 @@ class TextConfig:
         if self.minimum_count < 1:
             raise ValueError(f"minimum_count ({self.minimum_count}) must be 1 or more")
         if self.specials is not None:
-            check(self.specials)
+            check_specials(self.specials)
         if self.roles is not None:
             check_roles(self.roles)
-            check(tuple(dict.fromkeys(self.roles.values())))  # one special may play several
+            # One special may play several.
+            check_specials(tuple(dict.fromkeys(self.roles.values())))
 
     def _check_alone(self) -> None:
         """Refuse settings beside `from`: the words are as the other run has them."""

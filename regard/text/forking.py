@@ -2,29 +2,32 @@
 
 import os
 
-SWITCH = "TOKENIZERS_PARALLELISM"
+PARALLELISM_VARIABLE = "TOKENIZERS_PARALLELISM"
 
 
 class _Fork:
-    """Holds the switch off while the process divides; the child keeps it so.
+    """Turns the library's threads off while the process forks; the child keeps them off.
 
-    Left alone, the library warns in every child. A user who set the switch has decided already.
+    Left alone, the library warns in every child. A user who set the variable has decided already.
     """
 
     undecided = False
 
     def before(self) -> None:
-        self.undecided = SWITCH not in os.environ
+        self.undecided = PARALLELISM_VARIABLE not in os.environ
         if self.undecided:
-            os.environ[SWITCH] = "false"
+            os.environ[PARALLELISM_VARIABLE] = "false"
 
     def after_in_parent(self) -> None:
         if self.undecided:
-            os.environ.pop(SWITCH, None)
+            os.environ.pop(PARALLELISM_VARIABLE, None)
 
 
-def mind_forks() -> None:
-    """Called once, when the room is entered. Systems that cannot fork need nothing."""
+def disable_parallelism_on_fork() -> None:
+    """Have forked processes use the tokenizers library without its threads.
+
+    Called once, when `regard.text` is imported. Systems that cannot fork need nothing.
+    """
     if hasattr(os, "register_at_fork"):
         fork = _Fork()
         os.register_at_fork(before=fork.before, after_in_parent=fork.after_in_parent)

@@ -32,6 +32,7 @@ def hide_specials(state: State, specials: Iterable[str]) -> tokenizers.Tokenizer
 
 
 def _rename(model: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """The model with other names for some tokens, and without the merges that spell them."""
     vocabulary = model["vocab"]
     if model["type"] == "Unigram":
         return {**model, "vocab": [[names.get(piece, piece), score] for piece, score in vocabulary]}
@@ -41,10 +42,10 @@ def _rename(model: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
         "unk_token": names.get(model["unk_token"], model["unk_token"]),
     }
     if model["type"] == "BPE":
-        goes_on = len(model["continuing_subword_prefix"] or "")  # dropped when pieces are joined
+        prefix = len(model["continuing_subword_prefix"] or "")  # dropped when pieces are joined
         renamed["merges"] = [
             [left, right]
             for left, right in model["merges"]
-            if names.keys().isdisjoint((left, right, left + right[goes_on:]))
+            if names.keys().isdisjoint((left, right, left + right[prefix:]))
         ]
     return renamed

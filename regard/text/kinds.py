@@ -10,97 +10,100 @@ from typing import Any
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from .specials import cuts
+from .specials import first_character_pattern
 
-MARK = "▁"  # where a word begins; a blank could not be told from the one between two tokens
-CONTINUED = "##"  # where a word goes on
-ROLE = "role:"  # begins the name under which a file declares what a special is for
+WORD_MARK = "▁"  # where a word begins; a blank could not be told from the one between two tokens
+CONTINUATION_PREFIX = "##"  # where a word goes on
+ROLE_PREFIX = "role:"  # begins the name under which a file declares what a special is for
 
-Spelling = pre_tokenizers.PreTokenizer | None
 State = dict[str, Any]
 
 
-def assembled(
+def assemble(
     kind: str, model: models.Model, *, lowercase: bool, specials: tuple[str, ...]
 ) -> tokenizers.Tokenizer:
-    """A model of pieces with what goes before and after it."""
+    """Put a model together with the pre-tokenizer, decoder and specials of its kind."""
     inner = tokenizers.Tokenizer(model)
     if lowercase:
         inner.normalizer = normalizers.Lowercase()
-    before = pre_tokenizer(kind, specials)
-    if before is not None:
-        inner.pre_tokenizer = before
-    after = decoder(kind)
-    if after is not None:
-        inner.decoder = after
-    declared = [(special, inner.token_to_id(special)) for special in specials]
+    pre_tokenizer, decoder = make_pre_tokenizer(kind, specials), make_decoder(kind)
+    if pre_tokenizer is not None:
+        inner.pre_tokenizer = pre_tokenizer
+    if decoder is not None:
+        inner.decoder = decoder
+    ids = [(special, inner.token_to_id(special)) for special in specials]
     inner.post_processor = processors.TemplateProcessing(
-        single="$A", pair="$A $B:1", special_tokens=declared
+        single="$A", pair="$A $B:1", special_tokens=ids
     )
     return inner
 
 
-def pre_tokenizer(kind: str, specials: tuple[str, ...]) -> Spelling:
-    """The cuts no piece may cross. Characters need none; words are cut at blanks only, so that
-    each is one token, if an unknown one."""
+def make_pre_tokenizer(kind: str, specials: tuple[str, ...]) -> pre_tokenizers.PreTokenizer | None:
+    """Cuts a text before pieces are looked for, which no piece may cross.
+
+    Characters need none; words are cut at blanks only, so that each is one token, if an unknown.
+    """
     if kind == "character":
         return None
     if kind == "word":
         return pre_tokenizers.WhitespaceSplit()
-    steps = _spelling(kind)
+    steps = _pre_tokenizer_steps(kind)
     if specials:
-        steps.append(pre_tokenizers.Split(cuts(specials), "merged_with_previous"))
+        steps.append(
+            pre_tokenizers.Split(first_character_pattern(specials), "merged_with_previous")
+        )
     return pre_tokenizers.Sequence(steps)
 
 
-def _spelling(kind: str) -> list[Any]:
+def _pre_tokenizer_steps(kind: str) -> list[Any]:
+    """The cuts of a kind of pieces, before those around specials."""
     if kind == "byte-bpe":
         return [pre_tokenizers.ByteLevel(add_prefix_space=False)]
     if kind == "wordpiece":
         return [pre_tokenizers.WhitespaceSplit()]
     return [
         pre_tokenizers.WhitespaceSplit(),
-        pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always", split=False),
+        pre_tokenizers.Metaspace(replacement=WORD_MARK, prepend_scheme="always", split=False),
     ]
 
 
-def decoder(kind: str) -> decoders.Decoder | None:
-    """Tokens back to text. Words are joined by blanks, which needs no decoder."""
-    marks = decoders.Metaspace(replacement=MARK, prepend_scheme="always")
-    known: dict[str, decoders.Decoder] = {
+def make_decoder(kind: str) -> decoders.Decoder | None:
+    """What turns tokens back to text. Words are joined by blanks, which needs no decoder."""
+    marks = decoders.Metaspace(replacement=WORD_MARK, prepend_scheme="always")
+    by_kind: dict[str, decoders.Decoder] = {
         "character": decoders.Fuse(),
         "bpe": marks,
         "byte-bpe": decoders.ByteLevel(),
-        "wordpiece": decoders.WordPiece(prefix=CONTINUED, cleanup=False),
+        "wordpiece": decoders.WordPiece(prefix=CONTINUATION_PREFIX, cleanup=False),
         "unigram": marks,
     }
-    return known.get(kind)
+    return by_kind.get(kind)
 
 
 def kind_of(state: State) -> str:
     """The kind a tokenizer file is of, be it ours or somebody else's."""
     model = state["model"]
-    named = {"WordLevel": "word", "WordPiece": "wordpiece", "Unigram": "unigram"}
-    if model["type"] in named:
-        return named[model["type"]]
+    by_model = {"WordLevel": "word", "WordPiece": "wordpiece", "Unigram": "unigram"}
+    if model["type"] in by_model:
+        return by_model[model["type"]]
     if state["pre_tokenizer"] is None and not model["merges"]:
         return "character"
-    before = parts([state["pre_tokenizer"], state["normalizer"]])
-    return "byte-bpe" if any(part.get("type") == "ByteLevel" for part in before) else "bpe"
+    spelling = nested_parts([state["pre_tokenizer"], state["normalizer"]])
+    return "byte-bpe" if any(part.get("type") == "ByteLevel" for part in spelling) else "bpe"
 
 
 def specials_of(state: State) -> set[str]:
     """The declared specials: named by the post-processor, or added as the library's own are."""
     added = {token["content"] for token in state["added_tokens"] if token["special"]}
-    return added.union(token for _, token in declared(state))
+    return added.union(token for _, token in declared_specials(state))
 
 
-def declared(state: State) -> Iterator[tuple[str, str]]:
+def declared_specials(state: State) -> Iterator[tuple[str, str]]:
     """The specials of the post-processor, each behind the name it is declared under."""
-    for part in parts(state["post_processor"]):
+    for part in nested_parts(state["post_processor"]):
         if part.get("type") in ("BertProcessing", "RobertaProcessing"):
-            yield f"{ROLE}class", part["cls"][0]
-            yield f"{ROLE}separator", part["sep"][0]
+            yield f"{ROLE_PREFIX}class", part["cls"][0]
+            yield f"{ROLE_PREFIX}separator", part["sep"][0]
         elif part.get("type") == "TemplateProcessing":
             for name, special in part["special_tokens"].items():
                 yield from ((name, token) for token in special["tokens"])
@@ -116,10 +119,10 @@ def unknown_of(state: State) -> str | None:
     return token if token in model["vocab"] else None
 
 
-def parts(part: Any) -> Iterator[dict[str, Any]]:
+def nested_parts(part: Any) -> Iterator[dict[str, Any]]:
     """A part of a file and all parts nested in it, the outer before the inner."""
     if isinstance(part, dict):
         yield part
     inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     for each in inner:
-        yield from parts(each)
+        yield from nested_parts(each)

@@ -18,7 +18,7 @@ from tokenizers import processors
 
 from regard.naming import suggest
 
-from .kinds import ROLE, State, declared, specials_of, unknown_of
+from .kinds import ROLE_PREFIX, State, declared_specials, specials_of, unknown_of
 from .specials import CLASS, END, MASK, PAD, SEPARATOR, START, UNKNOWN
 
 ROLES = ("pad", "unknown", "start", "end", "mask", "separator", "class")
@@ -52,8 +52,8 @@ def check_roles(names: Iterable[str]) -> None:
             raise ValueError(f"role ({name!r}) is not one of the roles: {suggest(name, ROLES)}")
 
 
-def known_role(role: str, specials: Container[str]) -> str | None:
-    """The special that plays a role by its spelling."""
+def find_by_spelling(role: str, specials: Container[str]) -> str | None:
+    """The special whose spelling is known for a role."""
     return next((spelling for spelling in SPELLINGS[role] if spelling in specials), None)
 
 
@@ -69,7 +69,7 @@ def choose_specials(
         chosen = {role: given.get(role, SPELLINGS[role][0]) for role in roles} | dict(given)
         return tuple(dict.fromkeys(chosen.values())), chosen
     specials = tuple(dict.fromkeys((*spellings, *given.values())))
-    known = {role: token for role in ROLES if (token := known_role(role, specials))}
+    known = {role: token for role in ROLES if (token := find_by_spelling(role, specials))}
     return specials, known | dict(given)
 
 
@@ -105,10 +105,10 @@ def find_roles(
         if spelling not in ids:
             raise ValueError(f"roles: {role} ({spelling!r}) is not in the tokenizer's vocabulary")
     specials = specials_of(state) & ids.keys()
-    stated = {role: token for role, token in _stated(state).items() if token in ids}
+    declared = {role: token for role, token in _declared_roles(state).items() if token in ids}
     mapped = {role: token for role, token in mapped.items() if token in ids}
-    known = {role: token for role in ROLES if (token := known_role(role, specials))}
-    found = {**known, **stated, **mapped, **given}
+    known = {role: token for role in ROLES if (token := find_by_spelling(role, specials))}
+    found = {**known, **declared, **mapped, **given}
     unknown = unknown_of(state)
     if unknown is not None:
         if given.get("unknown", unknown) != unknown:
@@ -123,23 +123,24 @@ def find_roles(
 def declare_roles(
     after: processors.PostProcessor | None, roles: Mapping[str, str], ids: Mapping[str, int]
 ) -> processors.PostProcessor:
-    """A post-processor that does what `after` does and keeps the roles, for the file's next reader.
+    """A post-processor that does what `after` does and stores the roles for the file's next reader.
 
     A template may declare specials that it never puts anywhere, so the library reads the file as
     before.
     """
     specials = [
-        {"id": ROLE + role, "ids": [ids[token]], "tokens": [token]} for role, token in roles.items()
+        {"id": ROLE_PREFIX + role, "ids": [ids[token]], "tokens": [token]}
+        for role, token in roles.items()
     ]
-    kept = processors.TemplateProcessing(single="$A", pair="$A $B:1", special_tokens=specials)
+    declaring = processors.TemplateProcessing(single="$A", pair="$A $B:1", special_tokens=specials)
     # First: a template numbers the texts of a pair anew, and theirs has the last word on that.
-    return kept if after is None else processors.Sequence([kept, after])
+    return declaring if after is None else processors.Sequence([declaring, after])
 
 
-def _stated(state: State) -> dict[str, str]:
+def _declared_roles(state: State) -> dict[str, str]:
     """The roles that a tokenizer file itself declares, the outermost first."""
     found: dict[str, str] = {}
-    for name, token in declared(state):
-        if name.startswith(ROLE):
-            found.setdefault(name.removeprefix(ROLE), token)
+    for name, token in declared_specials(state):
+        if name.startswith(ROLE_PREFIX):
+            found.setdefault(name.removeprefix(ROLE_PREFIX), token)
     return found

@@ -13,7 +13,7 @@ SEPARATOR = "<sep>"
 CLASS = "<cls>"
 
 
-def check(specials: tuple[str, ...]) -> None:
+def check_specials(specials: tuple[str, ...]) -> None:
     """Refuse specials that text could be mistaken for, or that would share an id."""
     for special in specials:
         if len(special) < 2 or any(character.isspace() for character in special):
@@ -26,8 +26,8 @@ def check(specials: tuple[str, ...]) -> None:
         raise ValueError(f"specials ({', '.join(specials)}): {twice[0]!r} is declared twice")
 
 
-def cuts(specials: tuple[str, ...]) -> Regex:
-    """Finds the first character of every special that a text happens to spell out.
+def first_character_pattern(specials: tuple[str, ...]) -> Regex:
+    """A pattern that finds the first character of every special that a text happens to spell out.
 
     Cut behind it, a text may say `<s>` and no piece of it can grow into the special: what a user
     writes never opens or ends a sentence.

@@ -7,52 +7,54 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .lattice import Numbers, Places, Spans, Table
+from .lattice import Floats, Ints, Spans, Table
 
-LONGEST = 16  # characters in a substring
-MOST = 1_000_000  # substrings that are kept, those first that cover most characters
-_CODES = 0x110000  # one more than the largest code point
+MAX_LENGTH = 16  # characters of a substring
+MAX_SUBSTRINGS = 1_000_000  # substrings that are kept, those first that cover most characters
+_CODE_POINTS = 0x110000  # one more than the largest code point
 
 
 @dataclass(frozen=True)
 class Substrings:
-    """Substrings of words that were laid end to end."""
+    """Substrings of words, and the table of where they begin in the words end to end."""
 
     pieces: list[str]  # in alphabetical order
-    counts: Numbers  # (piece,)
-    lengths: Places  # (piece,)
+    counts: Floats  # (piece,)
+    lengths: Ints  # (piece,)
     first: Spans  # one occurrence of each piece
     words: Spans
-    weights: Numbers  # (word,) how often each was seen
+    weights: Floats  # (word,) how often each was seen
     table: Table  # (length - 1, character): the piece that begins here, or -1
 
     @classmethod
     def of(cls, counts: Counter[str], minimum: int) -> Substrings:
-        """Those seen `minimum` times or more, and every single character."""
+        """The substrings seen `minimum` times or more, and every single character."""
         words = sorted(counts)
         text = "".join(words)
-        spans = Spans.side_by_side(np.array([len(word) for word in words]))
+        spans = Spans.from_lengths(np.array([len(word) for word in words]))
         weights = np.array([float(counts[word]) for word in words])
-        sums, first, lengths, table = _grown(text, spans, weights, minimum)
+        sums, first, lengths, table = _grow_substrings(text, spans, weights, minimum)
         pieces = [text[at : at + size] for at, size in zip(first, lengths, strict=True)]
         covered = np.where(lengths == 1, np.inf, sums * lengths)
-        kept = sorted(np.argsort(-covered, kind="stable")[:MOST], key=pieces.__getitem__)
+        chosen = sorted(
+            np.argsort(-covered, kind="stable")[:MAX_SUBSTRINGS], key=pieces.__getitem__
+        )
         numbers = np.full(len(pieces) + 1, -1, dtype=np.int32)  # the last answers for -1
-        numbers[kept] = np.arange(len(kept))
+        numbers[chosen] = np.arange(len(chosen))
         return cls(
-            pieces=[pieces[number] for number in kept],
-            counts=sums[kept],
-            lengths=lengths[kept],
-            first=Spans(first[kept], lengths[kept]),
+            pieces=[pieces[number] for number in chosen],
+            counts=sums[chosen],
+            lengths=lengths[chosen],
+            first=Spans(first[chosen], lengths[chosen]),
             words=spans,
             weights=weights,
             table=numbers[table],
         )
 
 
-def _grown(
-    text: str, spans: Spans, weights: Numbers, minimum: int
-) -> tuple[Numbers, Places, Places, Table]:
+def _grow_substrings(
+    text: str, spans: Spans, weights: Floats, minimum: int
+) -> tuple[Floats, Ints, Ints, Table]:
     """Counts, first places and lengths of the frequent substrings, and the table of all places.
 
     They are found by growing: a frequent substring of n + 1 characters begins with one of n.
@@ -60,21 +62,21 @@ def _grown(
     codes = np.frombuffer(text.encode("utf-32-le"), dtype="<u4").astype(np.int64)
     word = np.repeat(np.arange(len(weights)), spans.lengths)  # (character,)
     left = (spans.starts + spans.lengths)[word] - np.arange(len(text))  # to the end of the word
-    table = np.full((LONGEST, len(text)), -1, dtype=np.int32)
-    sums: list[Numbers] = []
-    first: list[Places] = []
-    lengths: list[Places] = []
-    places: Places = np.arange(len(text))
-    names: Places = np.zeros(len(text), dtype=np.int64)  # equal where the last substring was
-    for length in range(1, LONGEST + 1):
-        going = left[places] >= length
-        places, names = places[going], names[going]
-        grown = names * _CODES + codes[places + length - 1]
-        _, example, names = np.unique(grown, return_index=True, return_inverse=True)
+    table = np.full((MAX_LENGTH, len(text)), -1, dtype=np.int32)
+    sums: list[Floats] = []
+    first: list[Ints] = []
+    lengths: list[Ints] = []
+    places: Ints = np.arange(len(text))
+    names: Ints = np.zeros(len(text), dtype=np.int64)  # equal where the last substring was
+    for length in range(1, MAX_LENGTH + 1):
+        long_enough = left[places] >= length
+        places, names = places[long_enough], names[long_enough]
+        longer = names * _CODE_POINTS + codes[places + length - 1]
+        _, example, names = np.unique(longer, return_index=True, return_inverse=True)
         seen = np.bincount(names, weights[word[places]]).astype(np.float64)
         frequent = (seen >= minimum) | (length == 1)
-        known = sum(map(len, sums))
-        numbers = np.where(frequent, known + np.cumsum(frequent) - 1, -1)
+        total = sum(map(len, sums))
+        numbers = np.where(frequent, total + np.cumsum(frequent) - 1, -1)
         table[length - 1, places] = numbers[names]
         sums.append(seen[frequent])
         first.append(places[example[frequent]])

@@ -10,13 +10,16 @@ from pathlib import Path
 import tokenizers
 from tokenizers import models, pre_tokenizers
 
-from .kinds import assembled
+from .kinds import assemble
 
 
 def read_tables(encoder: Path, merges: Path) -> tokenizers.Tokenizer:
-    """What is neither a byte nor the product of a merge can only be meant as a special."""
-    vocabulary = _vocabulary(encoder)
-    pairs = _pairs(merges, vocabulary)
+    """The tokenizer of an `encoder.json` and its list of merges.
+
+    What is neither a byte nor the product of a merge can only be meant as a special.
+    """
+    vocabulary = _read_vocabulary(encoder)
+    pairs = _read_merges(merges, vocabulary)
     bytewise = set(pre_tokenizers.ByteLevel.alphabet())
     missing = sorted(bytewise - vocabulary.keys())
     if missing:
@@ -24,22 +27,23 @@ def read_tables(encoder: Path, merges: Path) -> tokenizers.Tokenizer:
     spelled = bytewise.union(left + right for left, right in pairs)
     specials = sorted(vocabulary.keys() - spelled, key=vocabulary.__getitem__)
     model = models.BPE(vocabulary, pairs)
-    return assembled("byte-bpe", model, lowercase=False, specials=tuple(specials))
+    return assemble("byte-bpe", model, lowercase=False, specials=tuple(specials))
 
 
-def _vocabulary(path: Path) -> dict[str, int]:
+def _read_vocabulary(path: Path) -> dict[str, int]:
     try:
-        found = json.loads(_text(path, "encoder"))
+        vocabulary = json.loads(_read_text(path, "encoder"))
     except json.JSONDecodeError as reason:
         raise ValueError(f"encoder ({str(path)!r}) is not JSON: {reason}") from None
-    if not isinstance(found, dict) or sorted(found.values()) != list(range(len(found))):
+    is_table = isinstance(vocabulary, dict)
+    if not is_table or sorted(vocabulary.values()) != list(range(len(vocabulary))):
         raise ValueError(f"encoder ({str(path)!r}) must map tokens to the ids 0, 1, 2, …")
-    return found
+    return vocabulary
 
 
-def _pairs(path: Path, vocabulary: dict[str, int]) -> list[tuple[str, str]]:
+def _read_merges(path: Path, vocabulary: dict[str, int]) -> list[tuple[str, str]]:
     pairs = []
-    for number, line in enumerate(_text(path, "merges").split("\n"), start=1):
+    for number, line in enumerate(_read_text(path, "merges").split("\n"), start=1):
         if not line or (number == 1 and line.startswith("#version")):
             continue
         left, blank, right = line.partition(" ")
@@ -52,7 +56,7 @@ def _pairs(path: Path, vocabulary: dict[str, int]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _text(path: Path, name: str) -> str:
+def _read_text(path: Path, name: str) -> str:
     try:
         content = path.read_bytes()
         return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")

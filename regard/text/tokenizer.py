@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,11 +11,13 @@ from typing import Any, TypeVar
 
 import tokenizers
 
+from regard.atomic import write_atomically
+
 from .config import TextConfig
-from .counting import BLANKS
+from .counting import WHITESPACE
 from .harmless import refuse_harmful
 from .hiding import hide_specials
-from .kinds import MARK, kind_of, specials_of, unknown_of
+from .kinds import WORD_MARK, kind_of, specials_of, unknown_of
 from .roles import (
     check_roles,
     choose_specials,
@@ -25,15 +25,15 @@ from .roles import (
     find_roles,
     roles_from_hugging_face,
 )
-from .strangers import Spellable, check_writable
 from .tables import read_tables
 from .training import train
+from .unencodable import Spellable, check_writable
 
 T = TypeVar("T")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no whole character decode to
-_TEXTS = 1000  # in one call to the library, at most,
-_CHARACTERS = 1_000_000  # and not many more of these
-_MARKED = BLANKS + MARK  # what a mark may stand for in a text
+_MAX_BATCH_TEXTS = 1000  # in one call to the library,
+_MAX_BATCH_CHARACTERS = 1_000_000  # and not many more of these
+_MARK_STANDS_FOR = WHITESPACE + WORD_MARK  # what a mark may stand for in a text
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Encoded:
 
 
 class Tokenizer:
-    """What a run's `tokenizer.json` does, for all kinds alike.
+    """Encodes and decodes text by a `tokenizer.json`, whatever its kind.
 
     Specials are never added and never read out of a text: whoever wants `<s>` in front puts its id
     there, and a text that spells `<s>` is text. A word that a vocabulary of words does not hold is
@@ -97,14 +97,16 @@ class Tokenizer:
         # The unknown is shown when decoding: it stands for a piece of the text, if not for which.
         # One that is also the end of a text, as GPT-2's, is not.
         alone = list(self.roles.values()).count(self.roles.get("unknown", -1)) == 1
-        self._silent = {ids[name] for name in self.specials} - {self.unknown if alone else None}
-        self._reader = hide_specials(state, self.specials) if self.specials else inner
+        self._not_decoded = {ids[name] for name in self.specials} - {
+            self.unknown if alone else None
+        }
+        self._encoder = hide_specials(state, self.specials) if self.specials else inner
         unwritable = unknown_of(state) is None
-        self._spellable = Spellable.of(self.kind, self._reader) if unwritable else None
+        self._spellable = Spellable.of(self.kind, self._encoder) if unwritable else None
         # Without folding, a character's id is a look into a table, and long texts fit in memory.
         words = {token["content"] for token in state["added_tokens"]}.difference(self.specials)
         plain = self.kind == "character" and inner.normalizer is None and not words
-        self._characters = self._reader.get_vocab() if plain else None
+        self._characters = self._encoder.get_vocab() if plain else None
 
     @classmethod
     def train(cls, lines: Iterable[str], config: TextConfig, roles: tuple[str, ...]) -> Tokenizer:
@@ -215,56 +217,47 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write `tokenizer.json` whole or not at all."""
-        path = Path(path)
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-        try:
-            with beside.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(self.to_json())
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_atomically(Path(path), self.to_json().encode())
 
     def to_json(self) -> str:
         """What `save` writes."""
         return self._inner.to_str(pretty=True)
 
     def encode(self, text: str) -> Encoded:
-        """One text."""
-        [ids] = self._ids([text])
+        """One text as ids."""
+        [ids] = self._encode_batch([text])
         return Encoded(text, ids, self)
 
     def encode_all(self, texts: Iterable[str]) -> Iterator[Encoded]:
-        """Many texts, in their order, a batch of them in memory."""
-        for batch in _batches(texts):
-            for text, ids in zip(batch, self._ids(batch), strict=True):
+        """Many texts as ids, in their order, a batch of them in memory."""
+        for batch in _split_batches(texts):
+            for text, ids in zip(batch, self._encode_batch(batch), strict=True):
                 yield Encoded(text, ids, self)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, specials left out; the unknown is shown, for it stands for something."""
-        said = [number for number in self._checked(ids) if number not in self._silent]
-        return self._inner.decode(said, skip_special_tokens=False)
+        visible = [number for number in self._check_ids(ids) if number not in self._not_decoded]
+        return self._inner.decode(visible, skip_special_tokens=False)
 
     def decode_stream(self, ids: Iterable[int], before: Sequence[int] = ()) -> Iterator[str]:
         """The text of ids that come one by one, after what was there before, in pieces.
 
         A character whose bytes are tokens of their own is held back until it is whole.
         """
-        said = list(before)
-        shown = len(self.decode(said))
+        so_far = list(before)
+        given = len(self.decode(so_far))  # characters of the text that were handed out
         for number in ids:
-            said.append(number)
-            whole = self.decode(said).removesuffix(REPLACEMENT)
-            if len(whole) > shown:
-                yield whole[shown:]
-                shown = len(whole)
-        if rest := self.decode(said)[shown:]:  # the bytes never became a character
+            so_far.append(number)
+            text = self.decode(so_far).removesuffix(REPLACEMENT)
+            if len(text) > given:
+                yield text[given:]
+                given = len(text)
+        if rest := self.decode(so_far)[given:]:  # the bytes never became a character
             yield rest
 
     def tokens_of(self, ids: Sequence[int]) -> list[str]:
         """The vocabulary's names of ids."""
-        return [self._tokens[number] for number in self._checked(ids)]
+        return [self._tokens[number] for number in self._check_ids(ids)]
 
     def id_of(self, token: str) -> int | None:
         """The id of a token of the vocabulary, None for others."""
@@ -272,37 +265,42 @@ class Tokenizer:
 
     def offsets_of(self, text: str) -> list[tuple[int, int]]:
         """Where the tokens of a text stand in it."""
-        encoding = self._reader.encode(text, add_special_tokens=False)
+        encoding = self._encoder.encode(text, add_special_tokens=False)
         if self.kind not in ("bpe", "unigram"):
             return encoding.offsets
         pairs = zip(encoding.tokens, encoding.offsets, strict=True)
         return [
             # The library gives a mark the place of the character it was put before.
-            (start, start) if token == MARK and text[start:end].strip(_MARKED) else (start, end)
+            (start, start)
+            if token == WORD_MARK and text[start:end].strip(_MARK_STANDS_FOR)
+            else (start, end)
             for token, (start, end) in pairs
         ]
 
-    def _checked(self, ids: Iterable[int]) -> list[int]:
+    def _check_ids(self, ids: Iterable[int]) -> list[int]:
+        """The ids as integers; a ValueError for one that is not in the vocabulary."""
         numbers = [int(number) for number in ids]
         wrong = next((number for number in numbers if not 0 <= number < self.size), None)
         if wrong is not None:
             raise ValueError(f"ids: {wrong} is not in the vocabulary, 0 to {self.size - 1}")
         return numbers
 
-    def _ids(self, texts: list[str]) -> list[list[int]]:
+    def _encode_batch(self, texts: list[str]) -> list[list[int]]:
+        """The ids of some texts; a ValueError for one that cannot be encoded."""
         for text in texts:
             check_writable(text)
             if self._spellable is not None:
                 self._spellable.check(text)
         if self._characters is not None:
-            known = self._characters
-            other = -1 if self.unknown is None else self.unknown  # refused above, if it were -1
-            return [[known.get(character, other) for character in text] for text in texts]
-        found = self._reader.encode_batch_fast(texts, add_special_tokens=False)
-        return [encoding.ids for encoding in found]
+            ids = self._characters
+            unknown = -1 if self.unknown is None else self.unknown  # refused above, if it were -1
+            return [[ids.get(character, unknown) for character in text] for text in texts]
+        encodings = self._encoder.encode_batch_fast(texts, add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
 
 
 def _parse(text: str) -> tokenizers.Tokenizer:
+    """The library's tokenizer from a `tokenizer.json` that does no harm."""
     checked = refuse_harmful(text)
     return _call_library(lambda: tokenizers.Tokenizer.from_str(checked))
 
@@ -319,14 +317,14 @@ def _call_library(call: Callable[[], T]) -> T:
         raise ValueError(f"the library gives up on it: {reason}") from None
 
 
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+def _split_batches(texts: Iterable[str]) -> Iterator[list[str]]:
     """Texts a thousand at a time, fewer when they are long."""
     batch: list[str] = []
     characters = 0
     for text in texts:
         batch.append(text)
         characters += len(text)
-        if len(batch) == _TEXTS or characters >= _CHARACTERS:
+        if len(batch) == _MAX_BATCH_TEXTS or characters >= _MAX_BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0
     if batch:

@@ -14,67 +14,68 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from .config import TextConfig
-from .counting import Fold, count_characters, count_words, ranked
-from .kinds import CONTINUED, assembled, pre_tokenizer
-from .specials import check
+from .counting import Fold, count_characters, count_words, rank_by_count
+from .kinds import CONTINUATION_PREFIX, assemble, make_pre_tokenizer
+from .specials import check_specials
 from .unigram import estimate
 
-_AT_ONCE = 1000  # copies of a word that go to a trainer in one string
+_MAX_COPIES = 1000  # copies of a word that go to a trainer in one string
 
 
 def train(
     lines: Iterable[str], config: TextConfig, specials: tuple[str, ...], unknown: str | None
 ) -> tokenizers.Tokenizer:
     """A tokenizer of the library's own, its specials first; the unknown is one of them, if any."""
-    check(specials)
-    asked = config.vocabulary_size
-    if asked is not None and asked <= len(specials):
+    check_specials(specials)
+    size_limit = config.vocabulary_size
+    if size_limit is not None and size_limit <= len(specials):
         raise ValueError(
-            f"vocabulary_size ({asked}) leaves no room beside {len(specials)} specials"
+            f"vocabulary_size ({size_limit}) leaves no room beside {len(specials)} specials"
         )
     learn = {
-        "word": _whole,
-        "character": _whole,
-        "bpe": _bpe,
-        "byte-bpe": _bpe,
-        "wordpiece": _wordpiece,
-        "unigram": _unigram,
+        "word": _train_whole,
+        "character": _train_whole,
+        "bpe": _train_bpe,
+        "byte-bpe": _train_bpe,
+        "wordpiece": _train_wordpiece,
+        "unigram": _train_unigram,
     }[config.kind]
     model = learn(lines, config, specials, unknown)
-    inner = assembled(config.kind, model, lowercase=config.lowercase, specials=specials)
+    inner = assemble(config.kind, model, lowercase=config.lowercase, specials=specials)
     size = inner.get_vocab_size()
     if size == len(specials):
         raise ValueError(
             "lines: there is no text to learn a vocabulary from, "
             f"or none that reaches minimum_count ({config.minimum_count})"
         )
-    if asked is not None and size > asked:
+    if size_limit is not None and size > size_limit:
         raise ValueError(
-            f"vocabulary_size ({asked}) is too small: specials and single characters "
+            f"vocabulary_size ({size_limit}) is too small: specials and single characters "
             f"of this corpus alone make {size}"
         )
     return inner
 
 
-def _whole(
+def _train_whole(
     lines: Iterable[str], config: TextConfig, specials: tuple[str, ...], unknown: str | None
 ) -> models.Model:
-    """Specials, then types by falling count."""
+    """A vocabulary of words or characters: specials, then types by falling count."""
     count = count_words if config.kind == "word" else count_characters
-    counts = count(lines, _fold(config))
+    counts = count(lines, _folding(config))
     # A corpus that writes `<unk>` for a word means the unknown by it, also when it is lowercased.
-    spoken_for = {*specials, _fold(config)(unknown or "")}
-    types = [token for token in ranked(counts) if token not in spoken_for]
-    kept = [token for token in types if counts[token] >= config.minimum_count]
+    reserved = {*specials, _folding(config)(unknown or "")}
+    types = [token for token in rank_by_count(counts) if token not in reserved]
+    chosen = [token for token in types if counts[token] >= config.minimum_count]
     if config.vocabulary_size is not None:
-        kept = kept[: max(config.vocabulary_size - len(specials), 0)]
-    if len(kept) < len(types) and unknown is None:
+        chosen = chosen[: max(config.vocabulary_size - len(specials), 0)]
+    left_out = types[len(chosen) :]
+    if left_out and unknown is None:
         raise ValueError(
             f"vocabulary_size ({config.vocabulary_size}) and minimum_count "
-            f"({config.minimum_count}) leave out {len(types) - len(kept)} of {len(types)} types, "
-            f"such as {types[len(kept)]!r}, and no special has the role 'unknown' to stand for them"
+            f"({config.minimum_count}) leave out {len(left_out)} of {len(types)} types, "
+            f"such as {left_out[0]!r}, and no special has the role 'unknown' to stand for them"
         )
-    vocabulary = _numbered([*specials, *kept])
+    vocabulary = _number_tokens([*specials, *chosen])
     if config.kind == "word":
         # A name no word has, when there is none: the library wants one.
         return models.WordLevel(vocabulary, unk_token=unknown or "")
@@ -82,14 +83,14 @@ def _whole(
     return models.BPE(vocabulary, [], unk_token=unknown)
 
 
-def _bpe(
+def _train_bpe(
     lines: Iterable[str], config: TextConfig, specials: tuple[str, ...], unknown: str | None
 ) -> models.Model:
     """Merge the most frequent neighbours, again and again: Sennrich et al. (2016), section 3.2;
     over bytes, Radford et al. (2019), section 2.2."""
     bytewise = config.kind == "byte-bpe"
     trainer = trainers.BpeTrainer(
-        vocab_size=_room(config),
+        vocab_size=_vocabulary_size(config),
         min_frequency=config.minimum_count,
         special_tokens=list(specials),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet() if bytewise else [],
@@ -98,46 +99,53 @@ def _bpe(
     inner = tokenizers.Tokenizer(models.BPE())
     if config.lowercase:
         inner.normalizer = normalizers.Lowercase()
-    inner.pre_tokenizer = pre_tokenizer(config.kind, specials)
+    inner.pre_tokenizer = make_pre_tokenizer(config.kind, specials)
     inner.train_from_iterator(iter(lines), trainer)
     learned = json.loads(inner.to_str())["model"]
     merges = [tuple(pair) for pair in learned["merges"]]
     return models.BPE(learned["vocab"], merges, unk_token=None if bytewise else unknown)
 
 
-def _wordpiece(
+def _train_wordpiece(
     lines: Iterable[str], config: TextConfig, specials: tuple[str, ...], unknown: str | None
 ) -> models.Model:
     """Word beginnings, and continuations under `##`: Schuster & Nakajima (2012), marked as in
     Devlin et al. (2019), section 3. Merged by count, as the library does."""
-    counts = _spelled(count_words(lines, _fold(config)), pre_tokenizer("wordpiece", specials))
+    counts = _pre_tokenize(
+        count_words(lines, _folding(config)), make_pre_tokenizer("wordpiece", specials)
+    )
     # Numbered beforehand, by name: equal counts are settled by number, and the trainer would number
     # them as its hash table turns them up.
-    continued = [CONTINUED + character for character in sorted(set(chain.from_iterable(counts)))]
+    continued = [
+        CONTINUATION_PREFIX + character for character in sorted(set(chain.from_iterable(counts)))
+    ]
     trainer = trainers.WordPieceTrainer(
-        vocab_size=_room(config),
+        vocab_size=_vocabulary_size(config),
         min_frequency=config.minimum_count,
         special_tokens=[*specials, *continued],
-        continuing_subword_prefix=CONTINUED,
+        continuing_subword_prefix=CONTINUATION_PREFIX,
         show_progress=False,
     )
     inner = tokenizers.Tokenizer(models.WordPiece(unk_token=unknown or ""))
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    inner.train_from_iterator(_copies(counts), trainer)
+    inner.train_from_iterator(_repeat_words(counts), trainer)
     return models.WordPiece(inner.get_vocab(), unk_token=unknown or "")
 
 
-def _unigram(
+def _train_unigram(
     lines: Iterable[str], config: TextConfig, specials: tuple[str, ...], unknown: str | None
 ) -> models.Model:
-    counts = _spelled(count_words(lines, _fold(config)), pre_tokenizer("unigram", specials))
-    room = _room(config) - len(specials)
-    pieces = estimate(counts, room, max(config.minimum_count, 2)) if counts else []
+    """Pieces with probabilities, by expectation-maximisation: see `unigram`."""
+    counts = _pre_tokenize(
+        count_words(lines, _folding(config)), make_pre_tokenizer("unigram", specials)
+    )
+    size = _vocabulary_size(config) - len(specials)
+    pieces = estimate(counts, size, max(config.minimum_count, 2)) if counts else []
     scored = [(special, 0.0) for special in specials] + pieces
     return models.Unigram(scored, None if unknown is None else specials.index(unknown))
 
 
-def _spelled(words: Counter[str], cut: pre_tokenizers.PreTokenizer | None) -> Counter[str]:
+def _pre_tokenize(words: Counter[str], cut: pre_tokenizers.PreTokenizer | None) -> Counter[str]:
     """Words as the model will meet them: each type goes through the cuts once."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
@@ -146,23 +154,26 @@ def _spelled(words: Counter[str], cut: pre_tokenizers.PreTokenizer | None) -> Co
     return counts
 
 
-def _copies(counts: Counter[str]) -> Iterator[str]:
-    """The trainer counts for itself, so it is told each word as often as it was seen."""
+def _repeat_words(counts: Counter[str]) -> Iterator[str]:
+    """Each word as often as it was seen, since the trainer counts for itself."""
     for word, count in sorted(counts.items()):
-        whole, rest = divmod(count, _AT_ONCE)
-        for times in [_AT_ONCE] * whole + [rest]:
+        whole, rest = divmod(count, _MAX_COPIES)
+        for times in [_MAX_COPIES] * whole + [rest]:
             yield f"{word} " * times
 
 
-def _fold(config: TextConfig) -> Fold:
+def _folding(config: TextConfig) -> Fold:
+    """Lowercasing, or nothing."""
     # The library's lowercasing, not Python's: they disagree about Σ at the end of a word.
     return normalizers.Lowercase().normalize_str if config.lowercase else str
 
 
-def _room(config: TextConfig) -> int:
+def _vocabulary_size(config: TextConfig) -> int:
+    """How many tokens a kind of pieces is to have."""
     assert config.vocabulary_size is not None  # the config refuses it for pieces
     return config.vocabulary_size
 
 
-def _numbered(tokens: list[str]) -> dict[str, int]:
+def _number_tokens(tokens: list[str]) -> dict[str, int]:
+    """Token → id, in their order."""
     return {token: number for number, token in enumerate(tokens)}

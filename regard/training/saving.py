@@ -12,13 +12,13 @@ from torch import Tensor
 
 from regard.checkpoints.folders import (
     new_folder,
+    recover,
     remove_folder,
-    sweep,
     write_json,
     write_tensors,
 )
 from regard.checkpoints.reading import Folder, refuse_links
-from regard.checkpoints.weights import check_same
+from regard.checkpoints.weights import check_weights
 from regard.training.checking import check_as
 
 NAME = re.compile(r"step-[0-9]{8,}")
@@ -89,7 +89,7 @@ def newest_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]] | None:
     if not folder.is_dir():
         return None
     refuse_links(folder)
-    sweep(folder)
+    recover(folder)
     complaints: list[str] = []
     for place in reversed(list_checkpoints(folder)):
         try:
@@ -119,11 +119,11 @@ def check_fits(
     """Refuse a checkpoint of another model than the one with these weights, or of an objective
     with other parameters of its own."""
     extras = checkpoint.extras
-    check_same(checkpoint.weights, weights, f"{where}: model.safetensors")
+    check_weights(checkpoint.weights, weights, f"{where}: model.safetensors")
     for name in ("best", "ema"):
         if held := part(extras, name):
-            check_same(held, weights, f"{where}: {name} of extras.safetensors")
-    check_same(part(extras, "objective"), own, f"{where}: objective of extras.safetensors")
+            check_weights(held, weights, f"{where}: {name} of extras.safetensors")
+    check_weights(part(extras, "objective"), own, f"{where}: objective of extras.safetensors")
     weights = {**weights, **under("objective", dict(own))}
     for path, value in checkpoint.optimizer.items():
         name = path.rpartition("/")[0]

@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.checkpoints.reading import Folder, parse_toml
-from regard.checkpoints.weights import check_same
+from regard.checkpoints.weights import check_weights
 from regard.config import Recipe
 from regard.tasks import Resources
 from regard.text import Tokenizer
@@ -75,7 +75,7 @@ def load_start(model: nn.Module, recipe: Recipe) -> None:
     for part in fresh:
         if not any(starts_with_any(name, (part,)) for name in model.state_dict()):
             raise ValueError(f"model.fresh ({part!r}) is no part of {recipe.model['name']}")
-    check_same(found, wanted, f"model.from ({place}); model.fresh names parts that start anew")
+    check_weights(found, wanted, f"model.from ({place}); model.fresh names parts that start anew")
     model.load_state_dict(_all_of(model, found))
 
 

@@ -13,12 +13,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.atomic import replacing, write_atomically
 from regard.checkpoints.folders import (
-    is_left_over,
-    is_whole,
-    replacing,
-    sweep,
-    write_file,
+    is_complete,
+    is_unfinished,
+    recover,
     write_manifest,
     write_tensors,
 )
@@ -61,7 +60,7 @@ def train(
     placement = Placement.here()
     try:
         check_place(folder, recipe, resume)
-        if resume and is_whole(folder):
+        if resume and is_complete(folder):
             return folder, True
         begun = resume and bool(list_checkpoints(folder / "checkpoints"))
         work = prepare(recipe, begun)
@@ -69,7 +68,7 @@ def train(
         placement.wait()
         if placement.first and not resume:
             folder.mkdir(parents=True, exist_ok=True)
-            write_file(folder / "recipe.toml", content)
+            write_atomically(folder / "recipe.toml", content)
         if not isinstance(work.model, nn.Module):
             tell("begin", header(work, folder, placement))
             fit(work, folder, tell)
@@ -111,7 +110,7 @@ def check_place(folder: Path, recipe: Recipe, resume: bool) -> None:
         return
     # What failed before its first save left these, and nothing worth keeping.
     begun = {"recipe.toml", "tokenizer.json", "labels.json", "record.jsonl"}
-    there = [p for p in folder.iterdir() if not is_left_over(p)] if folder.exists() else []
+    there = [p for p in folder.iterdir() if not is_unfinished(p)] if folder.exists() else []
     if any(path.name not in begun for path in there):
         raise ValueError(f"{folder} is not empty; --resume goes on with it, --out names another")
 
@@ -159,7 +158,7 @@ def learn(
     """Train by gradient; True when it came to its end."""
     recipe = work.recipe
     if placement.first:
-        sweep(folder)
+        recover(folder)
         work.resources.save(folder)
     placement.wait()  # what another process is writing must not be swept away
 

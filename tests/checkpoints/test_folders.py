@@ -6,7 +6,7 @@ import resource
 import pytest
 import torch
 
-from regard.checkpoints.folders import new_folder, sweep, write_json, write_tensors
+from regard.checkpoints.folders import new_folder, recover, write_json, write_tensors
 from regard.checkpoints.reading import check_folder, read_tensors
 
 
@@ -61,13 +61,13 @@ def test_what_a_crash_left_half_built_is_swept_away_and_the_rest_stays(tmp_path)
     (tmp_path / ".run-0123abcd.part" / "half").write_text("half")
     (tmp_path / ".model.safetensors-0123abcd.part").write_text("half")
     (tmp_path / ".vscode-settings").mkdir()
-    sweep(tmp_path)
+    recover(tmp_path)
     assert {p.name for p in tmp_path.iterdir()} == {"run", ".vscode-settings"}
 
 
 def test_what_stands_whole_beside_its_empty_place_is_put_back(tmp_path):
     filled(tmp_path / "run").rename(tmp_path / ".run-0123abcd.part")
-    sweep(tmp_path)
+    recover(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
     check_folder(tmp_path / "run")
 
@@ -76,7 +76,7 @@ def test_a_link_under_a_hidden_name_is_removed_and_not_what_it_leads_to(tmp_path
     mine = filled(tmp_path / "mine")
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / ".run-0123abcd.part").symlink_to(mine)
-    sweep(tmp_path / "runs")
+    recover(tmp_path / "runs")
     assert list((tmp_path / "runs").iterdir()) == []
     check_folder(mine)
 

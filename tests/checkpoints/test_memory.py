@@ -11,7 +11,7 @@ def told(tmp_path, monkeypatch):
     """A system that says what the test wants."""
 
     def say(meminfo=None, limit=None):
-        for name, content in (("MEMINFO", meminfo), ("CONTAINER", limit)):
+        for name, content in (("MEMINFO", meminfo), ("CONTAINER_LIMIT", limit)):
             monkeypatch.setattr(memory, name, tmp_path / name)
             if content is not None:
                 (tmp_path / name).write_text(content)

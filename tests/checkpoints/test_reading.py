@@ -158,7 +158,7 @@ def test_a_text_that_no_text_is_as_long_as_is_not_read(run):
     refused(run, r"manifest\.json has 1\.1 TB, and regard reads up to 1\.0 MB of such files")
     with pytest.raises(ValueError, match=r"progress\.json has 15 bytes, and .* up to 11 bytes"):
         write_manifest(run)
-        Folder(run).read("progress.json", largest=11)
+        Folder(run).read("progress.json", max_bytes=11)
 
 
 @pytest.mark.parametrize("depth", [33, 500, 900, 100_000])

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from regard.graph.layout import BETWEEN_BOXES, arrange, fit_positions
+from regard.graph.layout import BOX_GAP, arrange, fit_positions
 
 
 @st.composite
@@ -36,7 +36,7 @@ def test_no_box_overlaps_another_and_every_box_is_below_what_it_reads(graph):
         row.sort(key=lambda spot: spot.x)
         for left, right in pairwise(row):
             gap = right.x - left.x - (left.width + right.width) / 2
-            assert gap >= BETWEEN_BOXES - 1e-6
+            assert gap >= BOX_GAP - 1e-6
 
 
 @settings(max_examples=80, deadline=None)

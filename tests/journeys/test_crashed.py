@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from regard.checkpoints import folders
-from regard.checkpoints.folders import new_folder, sweep, write_json, write_tensors
+from regard.checkpoints.folders import new_folder, recover, write_json, write_tensors
 from regard.checkpoints.reading import check_folder, read_tensors
 from regard.running import load
 from regard.training import loop
@@ -272,7 +272,7 @@ def test_a_folder_that_is_replaced_is_there_before_and_after(power, tmp_path):
         if not crashed(lambda: replace(2), root, points + 1, power=power):
             break
         points += 1
-        sweep(root)
+        recover(root)
         check_folder(root / "place")
         number = json.loads((root / "place" / "progress.json").read_text())["number"]
         assert read_tensors(root / "place" / "model.safetensors")["w"].tolist() == 7 * [number]

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from regard.looking import Curves, draw_curves
 from regard.looking.curves import HEIGHT, LEFT, TOP, WIDTH
 from regard.looking.drawing import Line, Text
-from regard.looking.scales import range_over
+from regard.looking.scales import fit_range
 
 
 def printed(curves, width=72, colour=False):
@@ -84,7 +84,7 @@ def test_curves_differ_in_dashes_as_well_as_colour():
     ],
 )
 def test_round_numbers_are_named_along_an_axis(values, log, named):
-    assert [name for _, name in range_over(values, log=log).ticks()] == named
+    assert [name for _, name in fit_range(values, log=log).ticks()] == named
 
 
 @pytest.mark.parametrize("ending", ["html", "svg", "png", "pdf"])

@@ -10,11 +10,11 @@ from PIL import Image
 
 from regard.attention import Look
 from regard.looking import draw_look, fonts
-from regard.looking.figure import INCH, figure, pdf, png
+from regard.looking.figure import PIXELS_PER_INCH, make_figure, render_pdf, render_png
 
 
 def pixels(look):
-    return np.asarray(Image.open(BytesIO(png([draw_look(look)]))).convert("RGB"))
+    return np.asarray(Image.open(BytesIO(render_png([draw_look(look)]))).convert("RGB"))
 
 
 def corner(picture, cells, row, column):
@@ -35,7 +35,7 @@ def test_png_and_pdf_show_a_causal_map_as_deep_as_its_choices(causal):
     deepest = tuple(cells.scale.palette[-1].tolist())
     assert corner(picture, cells, 0, 0) == corner(picture, cells, 2, 0) == deepest
     assert corner(picture, cells, 3, 3) == cells.scale.rgb(0.4) != deepest
-    assert "≥ 0.6" in [text.get_text() for text in figure(draw_look(causal)).axes[0].texts]
+    assert "≥ 0.6" in [text.get_text() for text in make_figure(draw_look(causal)).axes[0].texts]
 
 
 def test_a_masked_cell_is_hatched_in_grey_and_a_zero_is_plain(small):
@@ -65,7 +65,7 @@ def test_a_large_map_is_painted_with_the_same_colours_and_holes(large):
 
 
 def test_cells_have_no_edges_which_would_close_the_gaps_in_a_pdf(small):
-    collections = figure(draw_look(small)).axes[0].collections
+    collections = make_figure(draw_look(small)).axes[0].collections
     assert collections
     assert all(len(drawn.get_edgecolor()) == 0 for drawn in collections)
 
@@ -78,22 +78,24 @@ def test_a_png_has_two_pixels_for_each_of_the_drawing(small):
 
 def test_a_sheet_of_very_many_maps_is_drawn_one_pixel_for_one(small, monkeypatch):
     drawing = draw_look(small)
-    monkeypatch.setattr("regard.looking.figure.PIXELS", 2 * drawing.width * drawing.height)
+    monkeypatch.setattr("regard.looking.figure.MAX_PNG_PIXELS", 2 * drawing.width * drawing.height)
     height, width, _ = pixels(small).shape
     assert (width, height) == (int(drawing.width), int(drawing.height))
 
 
 def test_a_pdf_has_a_page_for_each_look_and_no_date(small, heads):
     drawings = [draw_look(small), draw_look(heads)]
-    first = pdf(drawings)
+    first = render_pdf(drawings)
     assert first.startswith(b"%PDF-")
     assert first.count(b"/Type /Page ") == 2
-    assert first == pdf(drawings)
+    assert first == render_pdf(drawings)
     assert b"CreationDate" not in first
 
 
 def test_dollars_in_a_token_are_dollars():
-    drawn = figure(draw_look(Look.of_weights(torch.eye(1), queries=["$x_1$"], keys=["$\\frac{"])))
+    drawn = make_figure(
+        draw_look(Look.of_weights(torch.eye(1), queries=["$x_1$"], keys=["$\\frac{"]))
+    )
     shown = [text for text in drawn.axes[0].texts if "$" in text.get_text()]
     assert len(shown) == 2
     assert not any(text.get_parse_math() for text in shown)
@@ -102,42 +104,46 @@ def test_dollars_in_a_token_are_dollars():
 def test_persian_letters_join():
     """Kept apart by non-joiners, the same letters take more room."""
     joined, apart = (
-        figure(draw_look(Look.of_weights(torch.eye(1), queries=[word], keys=["x"])))
+        make_figure(draw_look(Look.of_weights(torch.eye(1), queries=[word], keys=["x"])))
         for word in ("سلام", "س\u200cل\u200cا\u200cم")
     )
 
     def width(drawn):
         (word,) = [text for text in drawn.axes[0].texts if "س" in text.get_text()]
-        return word.get_window_extent(drawn.canvas.get_renderer(), dpi=INCH).width
+        return word.get_window_extent(drawn.canvas.get_renderer(), dpi=PIXELS_PER_INCH).width
 
     assert width(joined) < 0.9 * width(apart)
 
 
 def test_a_character_no_font_has_is_told_in_one_line(monkeypatch):
-    ours = {fonts.OURS: fonts.installed()[fonts.OURS]}
-    monkeypatch.setattr(fonts, "installed", lambda: ours)
+    ours = {fonts.DEFAULT_FONT: fonts.installed_fonts()[fonts.DEFAULT_FONT]}
+    monkeypatch.setattr(fonts, "installed_fonts", lambda: ours)
     look = Look.of_weights(torch.eye(2), queries=["日本", "語"], keys="ab")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        png([draw_look(look)])
+        render_png([draw_look(look)])
     (warning,) = told
     assert str(warning.message).startswith("no installed font has 日 本 語: drawn as boxes here")
 
 
 def test_another_font_helps_out_when_ours_lacks_a_character(monkeypatch):
-    files = {fonts.OURS: "ours", "Some Serif": "serif", "Noto Sans CJK JP": "cjk"}
-    known = {fonts.OURS: {ord("a")}, "Some Serif": {ord("b")}, "Noto Sans CJK JP": {ord("日")}}
-    monkeypatch.setattr(fonts, "installed", lambda: files)
-    monkeypatch.setattr(fonts, "characters", known.__getitem__)
-    assert fonts.families("a") == [fonts.OURS]
-    assert fonts.families("a日") == [fonts.OURS, "Noto Sans CJK JP"]
+    files = {fonts.DEFAULT_FONT: "ours", "Some Serif": "serif", "Noto Sans CJK JP": "cjk"}
+    known = {
+        fonts.DEFAULT_FONT: {ord("a")},
+        "Some Serif": {ord("b")},
+        "Noto Sans CJK JP": {ord("日")},
+    }
+    monkeypatch.setattr(fonts, "installed_fonts", lambda: files)
+    monkeypatch.setattr(fonts, "font_characters", known.__getitem__)
+    assert fonts.choose_fonts("a") == [fonts.DEFAULT_FONT]
+    assert fonts.choose_fonts("a日") == [fonts.DEFAULT_FONT, "Noto Sans CJK JP"]
 
 
 def test_control_pictures_become_carets_since_hardly_a_font_has_them():
-    assert fonts.carets("a␀␛␡") == "a^@^[^?"
+    assert fonts.replace_control_pictures("a␀␛␡") == "a^@^[^?"
 
 
-@pytest.mark.parametrize("kind", [png, pdf])
+@pytest.mark.parametrize("kind", [render_png, render_pdf])
 def test_every_hostile_token_can_be_drawn(hostile, kind):
     assert kind([draw_look(hostile)])
 
@@ -146,9 +152,9 @@ def test_matplotlib_waits_until_it_is_needed_and_pyplot_is_never_touched():
     code = (
         "import sys, torch, regard.looking as looking\n"
         "from regard.attention import Look\n"
-        "from regard.looking.figure import png\n"
+        "from regard.looking.figure import render_png\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "png([looking.draw_look(Look.of_weights(torch.eye(2), queries='ab', keys='xy'))])\n"
+        "render_png([looking.draw_look(Look.of_weights(torch.eye(2), queries='ab', keys='xy'))])\n"
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -28,7 +28,7 @@ def test_looks_are_found_by_number_and_by_path(looks, small, heads):
 def test_an_unknown_path_is_answered_with_the_nearest(looks):
     with pytest.raises(
         ValueError,
-        match=r"path \('layer.3'\) is not among the 2 looks; the nearest is 'layers.3.att",
+        match=r"path \('layer.3'\) is not among the 2 looks; did you mean 'layers.3.att",
     ):
         looks["layer.3"]
 
@@ -117,7 +117,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(looks, tmp_path, mon
     def full(_):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("regard.looking.files.os.fsync", full)
+    monkeypatch.setattr("regard.atomic.os.fsync", full)
     with pytest.raises(OSError, match="full"):
         looks.save(path)
     assert path.read_text() == "old"

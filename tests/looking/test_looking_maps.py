@@ -4,8 +4,8 @@ import torch
 
 from regard.attention import Look
 from regard.looking import draw_look
-from regard.looking.drawing import Cells, Text, stacked
-from regard.looking.frame import number
+from regard.looking.drawing import Cells, Text, stack
+from regard.looking.frame import format_weight
 from regard.text_width import text_width
 
 
@@ -48,7 +48,7 @@ def test_a_small_map_writes_its_numbers_where_one_may_look(small):
     ],
 )  # fmt: skip
 def test_a_number_is_as_short_as_can_be(value, shown):
-    assert number(value) == shown
+    assert format_weight(value) == shown
 
 
 def test_a_map_of_thirteen_tokens_writes_no_numbers():
@@ -184,7 +184,7 @@ def test_cells_never_lie_on_one_another(drawing):
 
 def test_stacked_drawings_keep_their_order_and_do_not_overlap(small, heads):
     first, second = draw_look(small), draw_look(heads)
-    both = stacked([first, second])
+    both = stack([first, second])
     assert both.height == first.height + second.height
     assert both.width == max(first.width, second.width)
     assert both.maps[1].y[0] == second.maps[0].y[0] + first.height

@@ -11,8 +11,8 @@ import torch
 
 from regard.attention import Label, Look
 from regard.looking import draw_look
-from regard.looking.page import page, plain_page
-from regard.looking.views import view
+from regard.looking.page import render_page, render_plain_page
+from regard.looking.views import make_view
 
 
 class Reader(HTMLParser):
@@ -33,7 +33,7 @@ class Reader(HTMLParser):
 
 
 def written(*looks):
-    return page([view(look) for look in looks])
+    return render_page([make_view(look) for look in looks])
 
 
 def data_of(text):
@@ -136,7 +136,7 @@ def test_a_page_of_many_weights_holds_those_beyond_the_scale_too():
 
 
 def test_a_drawing_alone_has_the_same_policy_and_no_data(small):
-    text = plain_page(draw_look(small))
+    text = render_plain_page(draw_look(small))
     assert data_of(text) == []
     assert "Content-Security-Policy" in text
 

@@ -6,14 +6,14 @@ import numpy as np
 from PIL import Image
 
 from regard.looking import draw_look
-from regard.looking.svg import svg
-from regard.looking.tokens import clip, visible
+from regard.looking.svg import render_svg
+from regard.looking.tokens import clip, make_visible
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def parsed(look):
-    return ElementTree.fromstring(svg(draw_look(look)))
+    return ElementTree.fromstring(render_svg(draw_look(look)))
 
 
 def map_of(root):
@@ -53,7 +53,7 @@ def test_hostile_tokens_are_text_and_nothing_else(hostile):
     }  # fmt: skip
     assert not [name for element in root.iter() for name in element.attrib if name[:2] == "on"]
     shown = {element.text for element in root.iter(f"{SVG}text")}
-    assert {clip(visible(label.text), 18) for label in hostile.keys} <= shown
+    assert {clip(make_visible(label.text), 18) for label in hostile.keys} <= shown
 
 
 def test_a_leftward_token_is_anchored_by_the_end_it_starts_from(persian):
@@ -83,7 +83,7 @@ def test_two_drawings_on_one_page_have_ids_of_their_own(small):
     first, second = (
         {
             element.get("id")
-            for element in ElementTree.fromstring(svg(drawing, prefix=prefix)).iter()
+            for element in ElementTree.fromstring(render_svg(drawing, prefix=prefix)).iter()
         }
         for prefix in ("one-", "two-")
     )

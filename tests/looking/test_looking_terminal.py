@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from regard.attention import Look
 from regard.looking import Looks
-from regard.looking.console import console_for, room
+from regard.looking.console import make_console, width_and_colour
 
 
 @pytest.fixture(autouse=True)
@@ -182,9 +182,9 @@ def test_no_color_in_the_environment_is_respected(small, monkeypatch):
 def test_a_terminal_with_too_few_colours_gets_shades(monkeypatch, term, system, colour):
     monkeypatch.setenv("TERM", term)
     monkeypatch.delenv("COLORTERM", raising=False)
-    console = console_for(Terminal(), None, 80)
+    console = make_console(Terminal(), None, 80)
     assert console.color_system == system
-    assert room(console) == (80, colour)
+    assert width_and_colour(console) == (80, colour)
 
 
 def test_numbers_far_from_one_keep_to_their_columns():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from regard.looking.tokens import clip, direction, isolated, storable, visible
+from regard.looking.tokens import clip, direction, isolate, make_visible, replace_surrogates
 from regard.text_width import text_width
 
 
@@ -34,16 +34,16 @@ from regard.text_width import text_width
     ],
 )
 def test_what_cannot_be_seen_is_made_visible(token, shown):
-    assert visible(token) == shown
+    assert make_visible(token) == shown
 
 
 def test_a_persian_word_keeps_the_joiner_it_is_spelled_with():
-    assert visible("می\u200cخواهم") == "می\u200cخواهم"
+    assert make_visible("می\u200cخواهم") == "می\u200cخواهم"
 
 
 @given(st.text(st.characters(), max_size=20))
 def test_no_token_carries_a_control_character_into_a_picture(token):
-    shown = visible(token)
+    shown = make_visible(token)
     assert shown.encode()
     invisible = {c for c in shown if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
     assert invisible <= set("\u200c\u200d")
@@ -51,7 +51,7 @@ def test_no_token_carries_a_control_character_into_a_picture(token):
 
 @given(st.text(st.characters(), max_size=30), st.integers(1, 20))
 def test_a_clipped_token_is_never_wider_than_its_place(token, cells):
-    assert cell_len(clip(visible(token), cells)) <= cells
+    assert cell_len(clip(make_visible(token), cells)) <= cells
 
 
 def test_clipping_says_that_something_was_cut():
@@ -68,8 +68,8 @@ def test_the_first_letter_decides_the_direction(text, expected):
 
 
 def test_only_what_runs_leftward_is_isolated():
-    assert isolated("dog") == "dog"
-    assert isolated("سلام") == "\u2068سلام\u2069"
+    assert isolate("dog") == "dog"
+    assert isolate("سلام") == "\u2068سلام\u2069"
 
 
 def test_a_wide_character_is_wider_than_a_narrow_one():
@@ -82,4 +82,4 @@ def test_a_wide_character_is_wider_than_a_narrow_one():
 
 
 def test_a_stored_text_keeps_its_length_so_that_offsets_hold():
-    assert storable("a\ud800b") == "a\ufffdb"
+    assert replace_surrogates("a\ud800b") == "a\ufffdb"

@@ -10,7 +10,7 @@ import tokenizers
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers, processors
 
 from regard.text import KINDS, TextConfig, Tokenizer
-from regard.text.config import PIECES
+from regard.text.config import PIECE_KINDS
 
 LINES = (
     "the dog barks at the other dog",
@@ -24,7 +24,7 @@ LETTERS = [*string.ascii_letters, *string.digits, *string.punctuation]
 
 def train(kind, lines=LINES, needed=("pad", "unknown", "start", "end"), **choices) -> Tokenizer:
     """A tokenizer of any kind, with room for a few merges where room is to be given."""
-    if kind in PIECES:
+    if kind in PIECE_KINDS:
         choices.setdefault("vocabulary_size", 400 if kind == "byte-bpe" else 150)
     return Tokenizer.train(iter(lines), TextConfig(kind=kind, **choices), needed)
 

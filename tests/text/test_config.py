@@ -5,7 +5,7 @@ from regard.text import TextConfig
 
 def test_a_misspelled_kind_is_told_its_nearest_name():
     with pytest.raises(
-        ValueError, match=r"kind \('wordpeice'\) must be one of word, .*'wordpiece'\?"
+        ValueError, match=r"kind \('wordpeice'\) is not known; did you mean 'wordpiece'\?"
     ):
         TextConfig(kind="wordpeice")
 

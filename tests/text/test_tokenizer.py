@@ -134,8 +134,8 @@ def test_a_mark_alone_takes_no_place_in_the_text(trained):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_texts_are_encoded_as_each_alone(corpus, every, kind, monkeypatch):
-    monkeypatch.setattr("regard.text.tokenizer._TEXTS", 3)
-    monkeypatch.setattr("regard.text.tokenizer._CHARACTERS", 61)
+    monkeypatch.setattr("regard.text.tokenizer._MAX_BATCH_TEXTS", 3)
+    monkeypatch.setattr("regard.text.tokenizer._MAX_BATCH_CHARACTERS", 61)
     made = every[kind]
     texts = ["", *corpus, "", *corpus, WORLD]
     together = list(made.encode_all(iter(texts)))

@@ -7,8 +7,8 @@ from itertools import repeat
 import pytest
 
 from regard.text import END, KINDS, UNKNOWN, TextConfig, Tokenizer
-from regard.text.config import PIECES
-from regard.text.training import _copies
+from regard.text.config import PIECE_KINDS
+from regard.text.training import _repeat_words
 
 TRAIN_AND_PRINT = """
 import hashlib, sys
@@ -60,7 +60,7 @@ def test_a_size_counts_the_specials_too(trained):
     assert made.tokens_of(range(made.size)) == [UNKNOWN, END, "a"]
 
 
-@pytest.mark.parametrize(("kind", "size"), [*zip(PIECES, (97, 307, 127, 61), strict=True)])
+@pytest.mark.parametrize(("kind", "size"), [*zip(PIECE_KINDS, (97, 307, 127, 61), strict=True)])
 def test_pieces_fill_the_size_that_was_asked_for_if_the_corpus_has_them(
     trained, corpus, kind, size
 ):
@@ -135,7 +135,7 @@ def test_a_recipe_goes_before_the_task_about_specials(corpus):
     assert made.roles == {"unknown": 0, "mask": 1}
 
 
-@pytest.mark.parametrize("kind", PIECES)
+@pytest.mark.parametrize("kind", PIECE_KINDS)
 def test_no_piece_grows_into_a_special(trained, kind):
     made = trained(kind, ["<s> a <s> b<s>c </s> <unk> <pad>"] * 50)
     stored = json.loads(made.to_json())
@@ -145,5 +145,5 @@ def test_no_piece_grows_into_a_special(trained, kind):
 
 
 def test_a_frequent_word_is_fed_as_often_as_it_was_seen():
-    fed = " ".join(_copies({"a": 2003, "b": 1})).split()  # type: ignore[arg-type]
+    fed = " ".join(_repeat_words({"a": 2003, "b": 1})).split()  # type: ignore[arg-type]
     assert fed == [*repeat("a", 2003), "b"]

@@ -69,12 +69,12 @@ def test_expected_uses_agree_with_a_listing_of_all_segmentations(seeds, scores):
         for way in ways:
             for piece in way:
                 expected[piece] += count * probability(way) / total
-    uses = Lattice(seeds.table, seeds.words).expected(scores, seeds.weights)
+    uses = Lattice(seeds.table, seeds.words).expected_counts(scores, seeds.weights)
     np.testing.assert_allclose(uses, [expected[piece] for piece in seeds.pieces], atol=1e-9)
 
 
 def test_the_best_replacement_of_a_piece_agrees_with_a_listing(seeds, scores):
-    best = Lattice(seeds.table, seeds.first).best_of_others(scores)
+    best = Lattice(seeds.table, seeds.first).best_split_scores(scores)
     for piece, found in zip(seeds.pieces, best, strict=True):
         others = [probability(way) for way in segmentations(piece) if len(way) > 1]
         assert exp(found) == pytest.approx(max(others, default=0.0), abs=1e-12)
@@ -97,7 +97,7 @@ def test_probabilities_add_up_to_one():
 
 
 def test_all_characters_stay_also_those_beyond_the_sample(monkeypatch):
-    monkeypatch.setattr("regard.text.unigram.SAMPLE", 6)
+    monkeypatch.setattr("regard.text.unigram.MAX_SAMPLE_CHARACTERS", 6)
     pieces = dict(estimate(Counter({"abc": 9, "abd": 8, "xyz": 1}), 8, 2))
     assert set("abcdxyz") <= pieces.keys()
     assert len(pieces) == 8

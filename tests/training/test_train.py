@@ -212,7 +212,7 @@ def test_weights_of_the_last_checkpoints_are_averaged(written, tmp_path):
 def test_a_tokenizer_too_long_to_be_read_again_is_refused_before_training(
     written, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("regard.tasks.resources.LARGEST_TEXT", 100)
+    monkeypatch.setattr("regard.tasks.resources.MAX_TEXT_BYTES", 100)
     with pytest.raises(ValueError, match=r"tokenizer\.json has [\d,]+ bytes, and regard reads up"):
         train(str(written("lstm")), tmp_path / "run")
     assert not (tmp_path / "run" / "checkpoints").exists()

@@ -1,4 +1,4 @@
-"""A lesson on the terminal and its pictures on disk."""
+"""Print lessons, save their pictures, and check where pictures are to go."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class Picture(Protocol):
     def save(self, path: Path) -> None: ...
 
 
-def tell(lesson: Lesson) -> None:
-    """Steps, numbers and pictures, in the order of the lecture."""
+def print_lesson(lesson: Lesson) -> None:
+    """Print steps, numbers and pictures, in the order of the lecture."""
     click.echo(lesson.text())
     if lesson.listing is not None:
         click.echo(f"\n{lesson.listing}")
-    for picture in pictures(lesson):
+    for picture in collect_pictures(lesson):
         click.echo()
         picture.print()
 
 
-def check_place(out: Path, option: str = "--out") -> None:
-    """Refuse a place that cannot be written before a minute of work goes into it."""
-    from regard.looking.files import ending
+def check_output_path(out: Path, option: str = "--out") -> None:
+    """Refuse a path that cannot be written before a minute of work goes into it."""
+    from regard.looking.files import check_ending
     from regard.looking.looks import ENDINGS
 
-    ending(out, ENDINGS)
+    check_ending(out, ENDINGS)
     if not out.absolute().parent.is_dir():
         raise ValueError(f"{option} {out}: there is no folder {out.parent}")
 
@@ -41,21 +41,22 @@ def check_place(out: Path, option: str = "--out") -> None:
 def save_pictures(lesson: Lesson, out: Path) -> list[Path]:
     """Save what the lesson draws; a second picture goes beside the first with a number."""
     if lesson.drawing is not None and out.suffix == ".svg":
-        from regard.looking.files import write_whole
+        from regard.looking.files import write_file
 
-        write_whole(out, lesson.drawing.encode())
+        write_file(out, lesson.drawing.encode())
         return [out]
-    found = pictures(lesson)
-    if not found:
+    pictures = collect_pictures(lesson)
+    if not pictures:
         kinds = "SVG (--out FILE.svg)" if lesson.drawing is not None else "text only"
         raise ValueError(f"--out {out}: the lecture {lesson.name!r} has its picture as {kinds}")
-    names = [out, *(out.with_stem(f"{out.stem}-{n}") for n in range(2, len(found) + 1))]
-    for picture, path in zip(found, names, strict=True):
+    paths = [out, *(out.with_stem(f"{out.stem}-{n}") for n in range(2, len(pictures) + 1))]
+    for picture, path in zip(pictures, paths, strict=True):
         picture.save(path)
-    return names
+    return paths
 
 
-def pictures(lesson: Lesson) -> list[Picture]:
+def collect_pictures(lesson: Lesson) -> list[Picture]:
+    """The maps of a lesson, then its curves."""
     from regard.looking import Looks
 
     maps: list[Picture] = [Looks(lesson.looks)] if lesson.looks else []

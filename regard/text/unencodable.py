@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import tokenizers
 
-from .counting import BLANKS, WORD, Fold
+from .counting import WHITESPACE, WORD_PATTERN, Fold
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Spellable:
         tokens = inner.get_vocab()
         characters = {token for token in tokens if len(token) == 1}
         if kind != "character":
-            characters.update(BLANKS)  # they stand between words
+            characters.update(WHITESPACE)  # they stand between words
         return cls(
             fold=inner.normalizer.normalize_str if inner.normalizer else str,
             wordwise=kind == "word",
@@ -41,17 +41,17 @@ class Spellable:
         elif not self.known.issuperset(self.fold(text)):
             folds = enumerate(map(self.fold, text))
             at = next(at for at, folded in folds if not self.known.issuperset(folded))
-            raise _stranger("character", text[at], at)
+            raise _not_in_vocabulary("character", text[at], at)
         if self.longest is not None:
             self._check_lengths(text, self.longest)
 
     def _check_words(self, text: str) -> None:
-        for word in WORD.finditer(text):
+        for word in WORD_PATTERN.finditer(text):
             if self.fold(word[0]) not in self.known:
-                raise _stranger("word", word[0], word.start())
+                raise _not_in_vocabulary("word", word[0], word.start())
 
     def _check_lengths(self, text: str, longest: int) -> None:
-        for word in WORD.finditer(text):
+        for word in WORD_PATTERN.finditer(text):
             if len(self.fold(word[0])) > longest:
                 raise ValueError(
                     f"text: the word at position {word.start()} has {len(word[0])} characters; "
@@ -59,7 +59,8 @@ class Spellable:
                 )
 
 
-def _stranger(what: str, piece: str, position: int) -> ValueError:
+def _not_in_vocabulary(what: str, piece: str, position: int) -> ValueError:
+    """The error for a word or character that cannot be encoded."""
     return ValueError(
         f"text: the {what} {piece!r} at position {position} is not in the vocabulary, "
         "and there is no unknown token to stand for it"
