@@ -12,16 +12,20 @@ from regard.naming import suggest
 
 @dataclass(frozen=True)
 class Entry:
-    """One model: where it is written, its config, and the class that does each task."""
+    """One model: where it is written, its config, and the class that does each task.
+
+    A model of yours gives the classes instead of their names: `Entry("", MyConfig, {"translation":
+    MyModel})`.
+    """
 
     file: str
-    config_name: str
-    tasks: Mapping[str, str]  # kind of task → name of the class
+    config_class: str | type
+    tasks: Mapping[str, str | type]  # kind of task → class
 
     @property
     def config(self) -> type:
         """The frozen dataclass of its settings."""
-        return getattr(self._module(), self.config_name)
+        return self._find(self.config_class)
 
     def model(self, task: str | None = None) -> Callable[[Any], Any]:
         """The class that does a task, made from a config; there is one where there is one task."""
@@ -29,7 +33,7 @@ class Entry:
             (task, *others) = self.tasks
             if others:
                 raise ValueError(f"task (None) must be one of {', '.join(self.tasks)}")
-        return getattr(self._module(), self.tasks[task])
+        return self._find(self.tasks[task])
 
     def check_settings(self, name: str, settings: Mapping[str, Any]) -> None:
         """Refuse settings that its config does not have."""
@@ -38,9 +42,10 @@ class Entry:
             if setting not in known:
                 raise ValueError(f"{name} has no setting {setting!r}; {suggest(setting, known)}")
 
-    def _module(self) -> Any:
+    def _find(self, name: str | type) -> Any:
         # Only when asked for: a list of names must not wait for torch.
-        return import_module(f"regard.models.{self.file}")
+        is_class = isinstance(name, type)
+        return name if is_class else getattr(import_module(f"regard.models.{self.file}"), name)
 
 
 MODELS: dict[str, Entry] = {

@@ -38,7 +38,7 @@ class DANConfig:
     hidden_size: int = 300
     layers: int = 3
     word_dropout: float = 0.3
-    dropout: float = 0.0  # of the hidden layers; not in the paper
+    dropout: float = 0.0  # of the mean and the hidden layers; not in the paper
     activation: str = "relu"
     init_range: float | None = None  # the words' vectors start within ±; None: normal
     train_vectors: bool = True  # False keeps given vectors as they are
@@ -72,12 +72,12 @@ class DAN(nn.Module):
         words = self.word_dropout(batch.mask)  # (batch, position), True for words that are heard
         vectors = mean_of_words(self.embedding(batch.ids), words)  # (batch, embedding)
         for layer in self.layers:
-            vectors = self.dropout(ACTIVATIONS[self.config.activation](layer(vectors)))
-        return self.output(vectors)  # (batch, class)
+            vectors = ACTIVATIONS[self.config.activation](layer(self.dropout(vectors)))
+        return self.output(self.dropout(vectors))  # (batch, class)
 
 
 class WordDropout(nn.Module):
-    """Leave each word out with probability `rate`, in training
+    """Leave each word out with probability `rate`, in training; a text that loses all keeps all
 
     Iyyer et al. (2015), section 3: r_w ~ Bernoulli(1 − rate), and the mean is over words with
     r_w = 1.
@@ -91,7 +91,8 @@ class WordDropout(nn.Module):
         """(batch, position), True where a word is real → True where it is real and stays."""
         if not self.training or self.rate == 0.0:
             return mask
-        return mask & (torch.rand(mask.shape, device=mask.device) >= self.rate)
+        left = mask & (torch.rand(mask.shape, device=mask.device) >= self.rate)
+        return torch.where(left.any(dim=1, keepdim=True), left, mask)
 
 
 def mean_of_words(vectors: Tensor, mask: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from regard.config import Recipe
 from regard.naming import suggest
 from regard.tasks.task import Task
 
-TASKS: dict[str, tuple[str, str]] = {  # kind → (file, class)
+TASKS: dict[str, tuple[str, str] | type[Task[Any]]] = {  # kind → (file, class), or a class of yours
     "language-model": ("language_model", "LanguageModelling"),
     "translation": ("translation", "Translation"),
     "classification": ("classification", "Classification"),
@@ -20,7 +20,10 @@ def find_task(kind: str) -> type[Task[Any]]:
     """The class of a kind of task."""
     if kind not in TASKS:
         raise ValueError(f"task.kind ({kind!r}) is not known; {suggest(kind, TASKS)}")
-    file, name = TASKS[kind]
+    found = TASKS[kind]
+    if isinstance(found, type):
+        return found
+    file, name = found
     task: type[Task[Any]] = getattr(import_module(f"regard.tasks.{file}"), name)
     return task
 
