@@ -189,9 +189,17 @@ def test_a_folder_to_which_nothing_was_done_is_opened(run):
     assert typed("look", run).exit_code == 0
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("harm", [*EIGHT, *MORE], ids=lambda harm: harm.__name__)
-def test_a_hostile_folder_gets_one_line_and_exit_code_2(harm, command, run):
+# All commands open a folder by the same call: one meets every harm, the others one at each stage.
+# Those of the manifest come first, then a recipe, a tokenizer and weights.
+STAGES = (empty_manifest, a_way_up, nested_toml, a_tokenizer_that_aborts, flipped_bytes)
+HARMS = [("generate", harm) for harm in (*EIGHT, *MORE)]
+HARMS += [(other, harm) for other in COMMANDS if other != "generate" for harm in STAGES]
+
+
+@pytest.mark.parametrize(
+    ("command", "harm"), HARMS, ids=[f"{command}-{harm.__name__}" for command, harm in HARMS]
+)
+def test_a_hostile_folder_gets_one_line_and_exit_code_2(command, harm, run):
     harm(run)
     done = typed(command, run)
     print(done.output, end="")  # `pytest -s` shows what a user sees

@@ -69,8 +69,7 @@ def test_masked_cells_are_dots_in_small_multiples_too(heads):
     assert all(row.count(" ·") == 3 for row in rows)
 
 
-@pytest.mark.parametrize("width", [20, 33, 47, 80, 131])
-@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize(("width", "colour"), [(20, False), (33, True), (80, False), (131, True)])
 @pytest.mark.parametrize("name", ["small", "heads", "hostile", "persian", "large"])
 def test_no_line_is_wider_than_the_terminal(name, width, colour, request):
     for line in printed(request.getfixturevalue(name), width, colour):

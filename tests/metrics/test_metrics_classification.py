@@ -182,11 +182,16 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("measure", [accuracy, confusion, f1])
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_cannot_be_compared_is_refused_with_name_and_value(message, measure):
+def test_what_cannot_be_compared_is_refused_with_name_and_value(message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        measure(*REFUSED[message])
+        accuracy(*REFUSED[message])
+
+
+@pytest.mark.parametrize("measure", [accuracy, confusion, f1])
+def test_every_measure_of_labels_refuses_what_cannot_be_compared(measure):
+    with pytest.raises(ValueError, match=r"predicted\[0\] \(3\) and truth\[0\] \('cat'\)"):
+        measure([3], ["cat"])
 
 
 SETTINGS = {

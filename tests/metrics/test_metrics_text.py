@@ -228,11 +228,16 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("measure", [bleu, chrf, exact_match])
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_is_no_text_is_refused_with_name_and_value(message, measure):
+def test_what_is_no_text_is_refused_with_name_and_value(message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        measure(*REFUSED[message])
+        exact_match(*REFUSED[message])
+
+
+@pytest.mark.parametrize("measure", [bleu, chrf, exact_match])
+def test_every_measure_of_texts_refuses_what_is_no_text(measure):
+    with pytest.raises(ValueError, match=r"references\[1\] \(None\) must be a string"):
+        measure(["a", "b"], ["a", None])
 
 
 def test_a_misspelled_tokenizer_is_answered_with_the_nearest_name():

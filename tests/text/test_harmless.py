@@ -78,10 +78,24 @@ def test_a_mark_that_merges_need_not_have_is_refused(state):
     refused(state, r"^model \('BPE'\)")
 
 
+NO_PARTS = [
+    (3, "^a part must be a table, and '3' is none"),
+    ([], r"^a part must be a table, and '\[\]' is none"),
+    ("Lowercase", "^a part must be a table, and 'Lowercase' is none"),
+    ({}, r"^normalizer \('None'\) is not one of Lowercase"),
+    ({"type": 3}, r"^normalizer \('3'\) is not one of Lowercase"),
+    ({"type": "Sequence"}, "^a sequence must have one list of parts"),
+]
+
+
+@pytest.mark.parametrize(("part", "message"), NO_PARTS)
+def test_what_is_no_part_is_said_in_one_line(part, message, state):
+    refused(state | {"normalizer": part}, message)
+
+
 @pytest.mark.parametrize("place", ["normalizer", "pre_tokenizer", "post_processor", "decoder"])
-@pytest.mark.parametrize("part", [3, [], "Lowercase", {}, {"type": 3}, {"type": "Sequence"}])
-def test_what_is_no_part_is_said_in_one_line(place, part, state):
-    refused(state | {place: part}, ".+")
+def test_every_part_of_a_file_is_looked_at(place, state):
+    refused(state | {place: {"type": "Magic"}}, rf"^{place} \('Magic'\) is not one of")
 
 
 @pytest.mark.parametrize("depth", [100, 900, 200_000])
