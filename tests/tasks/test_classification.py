@@ -133,7 +133,7 @@ def test_what_a_classifier_cannot_do_is_one_line_and_exit_code_2(words, said, ru
 def test_valid_share_holds_out_the_last_examples(labelled, tmp_path):
     labelled.write_text(labelled.read_text().replace('valid = "valid.txt"', "valid_share = 0.25"))
     run = regard.train(labelled, tmp_path / "run", {"training.steps": 2})
-    assert len(run.task.read("train")), len(run.task.read("valid")) == (90, 30)
+    assert (len(run.task.read("train")), len(run.task.read("valid"))) == (90, 30)
     lines = (tmp_path / "train.txt").read_text().splitlines()
     assert run.task.read("valid")[-1] == (lines[-1].partition(" ")[2], lines[-1].partition(" ")[0])
 
