@@ -156,10 +156,10 @@ class Texts:
     def _windows(self) -> Iterator[list[str]]:
         """The lines of the file, many at a time; of a pipe, those that are there already."""
         from regard.cli.windows import waiting_lines, windows
-        from regard.data.corpora import lines
+        from regard.data.corpora import read_lines
 
         assert self.file is not None
-        read = lines(self.file)
+        read = read_lines(self.file)
         return waiting_lines(read, WINDOW) if self._is_pipe() else windows(read, WINDOW)
 
     def _is_pipe(self) -> bool:
@@ -192,9 +192,9 @@ class Texts:
 
 
 def _count_lines(file: str) -> int:
-    from regard.data.corpora import lines
+    from regard.data.corpora import read_lines
 
-    return sum(1 for _ in lines(file))
+    return sum(1 for _ in read_lines(file))
 
 
 def files_from_here(files: tuple[str, ...]) -> list[str]:

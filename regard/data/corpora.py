@@ -1,12 +1,12 @@
 """Text from files, line by line, whatever they are packed in.
 
-    lines("ptb/ptb.train.txt.gz")                        one text a line
-    lines("imdb/train.tsv.xz", format="tsv", column=3)   one text a row
-    lines("-", format="jsonl", column="text")            objects from standard input
-    pairs(["train.en", "train.de"])                      line n of both belong together
-    pairs("pairs.csv", format="csv", columns=("en", "de"))
-    labelled("sst2/train.txt.gz")                        a label, a blank, a text
-    labelled("imdb/train.tsv.xz", "tsv", [3, 0])         two columns: the text, its label
+    read_lines("ptb/ptb.train.txt.gz")                        one text a line
+    read_lines("imdb/train.tsv.xz", format="tsv", column=3)   one text a row
+    read_lines("-", format="jsonl", column="text")            objects from standard input
+    read_pairs(["train.en", "train.de"])                      line n of both belong together
+    read_pairs("pairs.csv", format="csv", columns=("en", "de"))
+    read_labelled("sst2/train.txt.gz")                        a label, a blank, a text
+    read_labelled("imdb/train.tsv.xz", "tsv", [3, 0])         two columns: the text, its label
 
 Nothing is held but the line in hand. What is wrong with a file is said with its name and line.
 """
@@ -35,7 +35,9 @@ _BOTH: dict[str, tuple[Column, Column]] = {
 }
 
 
-def lines(path: str | Path, *, format: str = "text", column: Column | None = None) -> Iterator[str]:
+def read_lines(
+    path: str | Path, *, format: str = "text", column: Column | None = None
+) -> Iterator[str]:
     """The texts of a file, in order; "-" is standard input, gz and xz are known by their ending.
 
     A column is a name, which the first row then has to give, or a number from 0, and then every
@@ -50,7 +52,7 @@ def lines(path: str | Path, *, format: str = "text", column: Column | None = Non
     return (texts[0] for texts in _records(path, format, (chosen,)))
 
 
-def pairs(
+def read_pairs(
     paths: str | Path | Sequence[str | Path],
     format: str = "text",
     columns: tuple[Column, Column] | None = None,
@@ -64,19 +66,19 @@ def pairs(
     if isinstance(paths, str | Path):
         return _two_columns(paths, format, columns)
     if len(paths) != 2:
-        raise ValueError(f"paths ({_listed(paths)}) must be two files, or one with columns")
+        raise ValueError(f"paths ({_quote_all(paths)}) must be two files, or one with columns")
     source, target = paths
     if _is_stdin(source) and _is_stdin(target):
         raise ValueError("paths ('-', '-'): standard input can be read only once")
     chosen = columns or (None, None)
     sides = [
-        lines(path, format=format, column=column)
+        read_lines(path, format=format, column=column)
         for path, column in zip(paths, chosen, strict=True)
     ]
     return _side_by_side(sides[0], sides[1], (_name(source), _name(target)))
 
 
-def labelled(
+def read_labelled(
     path: str | Path, format: str = "text", columns: Sequence[Column] | None = None
 ) -> Iterator[tuple[str, str]]:
     """Texts and their labels: (text, label).
@@ -108,7 +110,7 @@ def _label_first(path: str | Path) -> Iterator[tuple[str, str]]:
         yield text.strip(), label
 
 
-def whole(path: str | Path) -> str:
+def read_text(path: str | Path) -> str:
     """All of a text file as one string, its newlines kept."""
     _check(path, "text")
     return "".join(_read(path))
@@ -200,7 +202,7 @@ def _place(column: Column, header: list[str], where: str) -> int:
     if isinstance(column, int):
         return column
     if column not in header:
-        raise ValueError(f"{where}: there is no column {column!r} among {_listed(header)}")
+        raise ValueError(f"{where}: there is no column {column!r} among {_quote_all(header)}")
     return header.index(column)
 
 
@@ -224,7 +226,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 def _field(record: dict[str, Any], column: Column, where: str) -> str:
     if column not in record:
-        raise ValueError(f"{where}: there is no field {column!r} among {_listed(record)}")
+        raise ValueError(f"{where}: there is no field {column!r} among {_quote_all(record)}")
     text = record[column]
     if not isinstance(text, str):
         raise ValueError(f"{where}: the field {column!r} must be a string, not {json.dumps(text)}")
@@ -239,12 +241,12 @@ def _read(path: str | Path) -> Iterator[str]:
     """Lines with their newline, as the file has them: decoded, CRLF as a plain newline."""
     name, number = _name(path), 0
     try:
-        with _opened(path) as file:
+        with _open(path) as file:
             for raw in file:
                 content = raw if number else raw.removeprefix(_MARK)
                 if content:
                     number += 1
-                    yield _decoded(content, f"{name}, line {number}")
+                    yield _decode(content, f"{name}, line {number}")
     except EOFError:
         raise ValueError(
             f"{name}: cut off after line {number}: the compressed data has no end"
@@ -255,7 +257,7 @@ def _read(path: str | Path) -> Iterator[str]:
         raise ValueError(f"{name} is empty: there is no line to read")
 
 
-def _decoded(raw: bytes, where: str) -> str:
+def _decode(raw: bytes, where: str) -> str:
     if b"\0" in raw:
         raise ValueError(f"{where}: a NUL byte: this is a binary file or UTF-16, not UTF-8 text")
     try:
@@ -266,7 +268,7 @@ def _decoded(raw: bytes, where: str) -> str:
     return text.removesuffix("\r\n") + "\n" if text.endswith("\r\n") else text
 
 
-def _opened(path: str | Path) -> AbstractContextManager[Iterable[bytes]]:
+def _open(path: str | Path) -> AbstractContextManager[Iterable[bytes]]:
     if _is_stdin(path):
         return nullcontext(sys.stdin.buffer)  # not ours to close
     ending = Path(path).suffix.lower()
@@ -301,5 +303,5 @@ def _name(path: str | Path) -> str:
     return "standard input" if _is_stdin(path) else str(path)
 
 
-def _listed(names: Sequence[Any] | dict[str, Any]) -> str:
+def _quote_all(names: Sequence[Any] | dict[str, Any]) -> str:
     return ", ".join(repr(str(name)) for name in names)

@@ -19,7 +19,7 @@ def read_vectors(path: str | Path, words: Sequence[str], table: Tensor) -> int:
     which is passed over.
     """
     rows, size, filled = {word: row for row, word in enumerate(words)}, table.shape[1], 0
-    for number, line in enumerate(corpora.lines(path), start=1):
+    for number, line in enumerate(corpora.read_lines(path), start=1):
         parts = line.rstrip().split(" ")
         if number == 1 and len(parts) == 2 and size != 1:
             continue

@@ -43,9 +43,10 @@ class Entry:
                 raise ValueError(f"{name} has no setting {setting!r}; {suggest(setting, known)}")
 
     def _find(self, name: str | type) -> Any:
+        if isinstance(name, type):
+            return name
         # Only when asked for: a list of names must not wait for torch.
-        is_class = isinstance(name, type)
-        return name if is_class else getattr(import_module(f"regard.models.{self.file}"), name)
+        return getattr(import_module(f"regard.models.{self.file}"), name)
 
 
 MODELS: dict[str, Entry] = {

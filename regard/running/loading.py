@@ -13,7 +13,7 @@ from regard.running.run import Run
 from regard.tasks import Resources, make_task
 from regard.training.preparing import assemble
 from regard.training.recipe import parse_recipe
-from regard.training.starting import LARGEST_RECIPE
+from regard.training.starting import MAX_RECIPE_BYTES
 
 WEIGHTS = "model.safetensors"
 
@@ -33,7 +33,7 @@ def load(folder: str | Path) -> Run:
         raise ValueError(f"{folder} is not a finished run: {MANIFEST} is missing{hint}")
     files = Folder(folder)
     files.check()
-    recipe = parse_recipe(files.read("recipe.toml", LARGEST_RECIPE), folder / "recipe.toml")
+    recipe = parse_recipe(files.read("recipe.toml", MAX_RECIPE_BYTES), folder / "recipe.toml")
     task, resources = make_task(recipe), Resources.load(files)
     make = partial(assemble, recipe, task, resources)
     kind = catalog.entry(recipe.model["name"]).model(recipe.task["kind"])

@@ -21,7 +21,7 @@ from regard.tasks.scoring import seconds_since
 from regard.text import Tokenizer
 
 TOKENS = 4096
-"""Tokens answered at once, when many texts are asked: more gain nothing on a small machine."""
+"""Tokens answered at once, when many texts are action: more gain nothing on a small machine."""
 SPLITS = ("train", "valid", "test")
 
 
@@ -74,23 +74,23 @@ class Run:
         Texts of like length go together, about 4,096 tokens at once. What is sampled follows from
         the number of a text (0, 1, … if not given) and not from the texts beside it.
         """
-        asked = self.verb(verb, **settings)
-        encoded = [asked.encode(text) for text in texts]
+        action = self.verb(verb, **settings)
+        encoded = [action.encode(text) for text in texts]
         plan = Bucketed([len(each) + 1 for each in encoded], TOKENS, None).plan(0) if texts else ()
 
         def answer(places: Sequence[int]) -> list[Answer]:
             own = [place if numbers is None else numbers[place] for place in places]
-            found = asked.answer([encoded[place] for place in places], own)
+            found = action.answer([encoded[place] for place in places], own)
             return [Answer(texts[i], tuple(each)) for i, each in zip(places, found, strict=True)]
 
         return in_order(plan, answer)
 
     def stream(self, prompt: str = "", verb: str = "generate", **settings: Any) -> Iterator[str]:
         """The answer to one text, piece by piece as it comes."""
-        asked: Any = self.verb(verb, **settings)
-        if not hasattr(asked, "stream"):
+        action: Any = self.verb(verb, **settings)
+        if not hasattr(action, "stream"):
             raise ValueError(f"{verb} cannot be streamed: its answer comes as a whole")
-        return asked.stream(asked.encode(prompt))
+        return action.stream(action.encode(prompt))
 
     def verb(self, name: str, **settings: Any) -> Verb:
         """What the run does under this name, with its settings in hand."""
@@ -98,8 +98,8 @@ class Run:
         if name not in verbs:
             kind, able = self.recipe.task["kind"], ", ".join(verbs) or "nothing of the kind"
             raise ValueError(f"{name}: {self.folder} is a run of {kind}, which does {able}")
-        asked: Verb = verbs[name](self.task, self.model, self.resources, **settings)
-        return asked
+        action: Verb = verbs[name](self.task, self.model, self.resources, **settings)
+        return action
 
     # To judge it
 

@@ -174,9 +174,9 @@ def _record_difference(mine: list[dict[str, Any]], theirs: list[dict[str, Any]])
     if [line.keys() for line in mine] != [line.keys() for line in theirs]:
         return math.inf
     pairs = [
-        (value, there[key])
-        for here, there in zip(mine, theirs, strict=True)
-        for key, value in here.items()
+        (value, other[key])
+        for line, other in zip(mine, theirs, strict=True)
+        for key, value in line.items()
         if key != "seconds"
     ]
     return _worst(_value_difference(a, b) for a, b in pairs)

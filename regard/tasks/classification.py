@@ -58,7 +58,7 @@ class Classification(Task[LabelledCorpus]):
     def _read(self, files: Files) -> LabelledCorpus:
         data = self.recipe.data
         path = find_one(files, data, "classification")
-        return list(corpora.labelled(path, data.format, data.columns))
+        return list(corpora.read_labelled(path, data.format, data.columns))
 
     def examples(self, examples: Iterable[Any]) -> LabelledCorpus:
         """(text, label) pairs of strings."""

@@ -247,9 +247,9 @@ class Text:
 
     def __iter__(self) -> Iterator[str]:
         if self.data.unit == "character":
-            return iter([corpora.whole(self.path)])
+            return iter([corpora.read_text(self.path)])
         column = self.data.columns[0] if self.data.columns else None
-        return corpora.lines(self.path, format=self.data.format, column=column)
+        return corpora.read_lines(self.path, format=self.data.format, column=column)
 
 
 def hold_out_lines(text: Lines, data: DataConfig) -> tuple[Sequence[str], Sequence[str]]:

@@ -82,7 +82,9 @@ class Translation(Task[TextPairs]):
         data = self.recipe.data
         paths = [find_file(name, data) for name in ([files] if isinstance(files, str) else files)]
         columns = None if data.columns is None else (data.columns[0], data.columns[1])
-        return list(corpora.pairs(paths[0] if len(paths) == 1 else paths, data.format, columns))
+        return list(
+            corpora.read_pairs(paths[0] if len(paths) == 1 else paths, data.format, columns)
+        )
 
     def examples(self, examples: Iterable[Any]) -> TextPairs:
         """(source, target) pairs of strings."""

@@ -39,12 +39,12 @@ def check_weights(
 
 def name_batches(places: Sequence[Place]) -> str:
     """(0, 3), (0, 4), (1, 0) → "epoch 0, batches 3 to 4; epoch 1, batch 0"."""
-    told = []
+    named = []
     for epoch, group in groupby(places, key=lambda place: place[0]):
         indices = [index for _, index in group]
         several = f"batches {indices[0]} to {indices[-1]}"
-        told.append(f"epoch {epoch}, {several if len(indices) > 1 else f'batch {indices[0]}'}")
-    return "; ".join(told)
+        named.append(f"epoch {epoch}, {several if len(indices) > 1 else f'batch {indices[0]}'}")
+    return "; ".join(named)
 
 
 def name_newest(checkpoints: Path) -> str:

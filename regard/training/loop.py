@@ -115,7 +115,7 @@ class Training:
             evaluating = self.due(self.config.evaluate_every)
             if evaluating:
                 self.evaluate()
-            stopping = bool(self.placement.total(float(signals.asked)))
+            stopping = bool(self.placement.total(float(signals.stop_requested)))
             if stopping or self.due(self.config.save_every, otherwise=evaluating):
                 self.save()
             if stopping:
@@ -287,10 +287,10 @@ class Training:
                 self.best = {name: value.detach().clone() for name, value in weights.items()}
         self.note("valid", {"step": progress.step, "epoch": progress.epoch, **values})
 
-    def note(self, event: str, values: dict[str, Any], **told: Any) -> None:
+    def note(self, event: str, values: dict[str, Any], **only_told: Any) -> None:
         if self.record is not None:
             self.record.write(event, **values)
-        self.tell(event, {**values, **told, "total": self.total_steps()})
+        self.tell(event, {**values, **only_told, "total": self.total_steps()})
 
     def save(self) -> None:
         weights = self.placement.full_state(self.model)

@@ -20,7 +20,7 @@ from regard.tasks import Task, find_task
 from regard.training.checking import check_as, check_settings, check_value, show
 from regard.training.overrides import apply_settings
 from regard.training.shipped import find_recipe
-from regard.training.starting import LARGEST_RECIPE, inherit
+from regard.training.starting import MAX_RECIPE_BYTES, inherit
 from regard.training.toml import to_toml
 
 STARTING = {"name": str, "from": str, "fresh": list[str]}
@@ -46,7 +46,7 @@ def parse_recipe(text: bytes, path: Path) -> Recipe:
 
 def parse_content(text: bytes, path: Path) -> dict[str, Any]:
     """What a TOML file says, not checked yet."""
-    check_size(len(text), LARGEST_RECIPE, path)
+    check_size(len(text), MAX_RECIPE_BYTES, path)
     content = parse_toml(text, path)
     content.setdefault("name", path.stem)
     return content

@@ -18,22 +18,22 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.stop_requested = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is not threading.main_thread():
             return self
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._heard)
+            self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _heard(self, number: int, _frame: FrameType | None) -> None:
-        if self.asked:
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.stop_requested:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
-        self.asked = True
+        self.stop_requested = True

@@ -21,7 +21,9 @@ from regard.config import Recipe
 from regard.tasks import Resources
 from regard.text import Tokenizer
 
-LARGEST_RECIPE = 1 << 16  # tomllib takes seconds for a key of many dots, and minutes for a megabyte
+MAX_RECIPE_BYTES = (
+    1 << 16
+)  # tomllib takes seconds for a key of many dots, and minutes for a megabyte
 OWN = ("from", "fresh")
 
 
@@ -34,7 +36,9 @@ def inherit(content: dict[str, Any]) -> None:
     model = content.get("model")
     if isinstance(model, dict) and "from" in model and "name" not in model:
         place = Path(model["from"]) / "recipe.toml"
-        other = parse_toml(open_run(Path(model["from"])).read("recipe.toml", LARGEST_RECIPE), place)
+        other = parse_toml(
+            open_run(Path(model["from"])).read("recipe.toml", MAX_RECIPE_BYTES), place
+        )
         settings = {k: v for k, v in other.get("model", {}).items() if k not in OWN}
         content["model"] = {**settings, **model}
 

@@ -24,7 +24,6 @@ from regard.checkpoints.folders import (
 from regard.checkpoints.reading import read_regular, refuse_links
 from regard.config import Recipe
 from regard.tasks.scoring import seconds_since
-from regard.training.board import on_board
 from regard.training.loop import Tell, Training
 from regard.training.memory import keep_freed_memory
 from regard.training.placement import Placement
@@ -34,7 +33,8 @@ from regard.training.record import Record
 from regard.training.saving import check_fits, list_checkpoints, newest_checkpoint
 from regard.training.shipped import SHIPPED, find_recipe
 from regard.training.signals import Signals
-from regard.training.starting import LARGEST_RECIPE
+from regard.training.starting import MAX_RECIPE_BYTES
+from regard.training.tensorboard import tell_tensorboard
 
 Probe = Callable[[Work, Path, int], None]
 
@@ -59,7 +59,7 @@ def train(
     keep_freed_memory()
     placement = Placement.here()
     try:
-        check_place(folder, recipe, resume)
+        check_run_folder(folder, recipe, resume)
         if resume and is_complete(folder):
             return folder, True
         begun = resume and bool(list_checkpoints(folder / "checkpoints"))
@@ -70,7 +70,7 @@ def train(
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / "recipe.toml", content)
         if not isinstance(work.model, nn.Module):
-            tell("begin", header(work, folder, placement))
+            tell("begin", describe_run(work, folder, placement))
             fit(work, folder, tell)
             return folder, True
         return folder, learn(work, folder, placement, resume, tell, probe)
@@ -92,14 +92,14 @@ def set_data_root(recipe: Recipe, beside: Path) -> Recipe:
     return replace(recipe, data=replace(data, root=str(beside.resolve())))
 
 
-def check_place(folder: Path, recipe: Recipe, resume: bool) -> None:
+def check_run_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
     """A new run needs an empty folder, a resumed one the folder it was begun in."""
-    kept = folder / "recipe.toml"
-    if resume and not kept.is_file():
+    path = folder / "recipe.toml"
+    if resume and not path.is_file():
         raise ValueError(f"--resume: there is no run in {folder}")
     if resume:
         refuse_links(folder)
-        before = parse_recipe(read_regular(kept, LARGEST_RECIPE), kept)
+        before = parse_recipe(read_regular(path, MAX_RECIPE_BYTES), path)
         different = first_difference(asdict(before), asdict(recipe))
         if different is not None:
             key, old, new = different
@@ -110,8 +110,8 @@ def check_place(folder: Path, recipe: Recipe, resume: bool) -> None:
         return
     # What failed before its first save left these, and nothing worth keeping.
     begun = {"recipe.toml", "tokenizer.json", "labels.json", "record.jsonl"}
-    there = [p for p in folder.iterdir() if not is_unfinished(p)] if folder.exists() else []
-    if any(path.name not in begun for path in there):
+    held = [p for p in folder.iterdir() if not is_unfinished(p)] if folder.exists() else []
+    if any(file.name not in begun for file in held):
         raise ValueError(f"{folder} is not empty; --resume goes on with it, --out names another")
 
 
@@ -168,7 +168,7 @@ def learn(
 
     quiet: Tell = tell if placement.first else lambda event, values: None
     if recipe.training.tensorboard and placement.first:
-        quiet = on_board(folder, quiet)
+        quiet = tell_tensorboard(folder, quiet)
     training = Training(work, folder, placement, probe_now, quiet)
     held = newest_checkpoint(folder / "checkpoints") if resume else None
     if held is not None:
@@ -178,7 +178,7 @@ def learn(
         own = training.objective.own_state()
         check_fits(checkpoint, work.model.state_dict(), own, folder / "checkpoints")
         training.restore(checkpoint)
-    quiet("begin", header(work, folder, placement, training.progress.step))
+    quiet("begin", describe_run(work, folder, placement, training.progress.step))
     if placement.first:
         length = training.progress.record_length if held is not None else None
         training.record = Record(folder / "record.jsonl", length)
@@ -193,7 +193,7 @@ def learn(
     return ended
 
 
-def header(work: Work, folder: Path, placement: Placement, step: int = 0) -> dict[str, Any]:
+def describe_run(work: Work, folder: Path, placement: Placement, step: int = 0) -> dict[str, Any]:
     """What is about to happen, for whoever waits for the first figures."""
     parameters = getattr(work.model, "parameters", None)
     return {

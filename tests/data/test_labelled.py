@@ -5,7 +5,7 @@ import gzip
 import pytest
 import torch
 
-from regard.data.corpora import labelled
+from regard.data.corpora import read_labelled
 from regard.data.feeds import Labelled
 from regard.data.splits import hold_out
 from regard.data.vectors import read_vectors
@@ -14,7 +14,7 @@ from regard.data.vectors import read_vectors
 def test_a_line_of_text_is_a_label_a_blank_and_a_text(tmp_path):
     with gzip.open(tmp_path / "a.txt.gz", "wt") as file:
         file.write("1 a fine film .\n\n0 dull\n")
-    assert list(labelled(tmp_path / "a.txt.gz")) == [("a fine film .", "1"), ("dull", "0")]
+    assert list(read_labelled(tmp_path / "a.txt.gz")) == [("a fine film .", "1"), ("dull", "0")]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_line_of_text_is_a_label_a_blank_and_a_text(tmp_path):
 )
 def test_columns_name_the_text_then_the_label(name, format, columns, content, tmp_path):
     (tmp_path / name).write_text(content)
-    found = list(labelled(tmp_path / name, format, columns))
+    found = list(read_labelled(tmp_path / name, format, columns))
     assert found == [("fine", "good"), ("dull", "bad")]
 
 
@@ -54,7 +54,7 @@ def test_columns_name_the_text_then_the_label(name, format, columns, content, tm
 def test_what_is_wrong_is_said_with_its_line(content, format, columns, message, tmp_path):
     (tmp_path / "a").write_text(content)
     with pytest.raises(ValueError, match=message):
-        list(labelled(tmp_path / "a", format, columns))
+        list(read_labelled(tmp_path / "a", format, columns))
 
 
 def test_a_feed_of_labelled_texts_has_each_once_in_an_order_of_its_seed():

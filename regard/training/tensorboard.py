@@ -8,7 +8,7 @@ from typing import Any
 from regard.training.loop import Tell
 
 
-def on_board(folder: Path, tell: Tell) -> Tell:
+def tell_tensorboard(folder: Path, tell: Tell) -> Tell:
     """Tell TensorBoard too whatever is told."""
     try:
         from torch.utils.tensorboard import SummaryWriter
@@ -18,7 +18,7 @@ def on_board(folder: Path, tell: Tell) -> Tell:
         ) from None
     writer = SummaryWriter(str(folder / "tensorboard"))
 
-    def told(event: str, values: dict[str, Any]) -> None:
+    def tell_both(event: str, values: dict[str, Any]) -> None:
         floats = {name: value for name, value in values.items() if isinstance(value, float)}
         for name, value in floats.items():
             writer.add_scalar(f"{event}/{name}", value, values["step"])
@@ -26,4 +26,4 @@ def on_board(folder: Path, tell: Tell) -> Tell:
             writer.flush()
         tell(event, values)
 
-    return told
+    return tell_both
