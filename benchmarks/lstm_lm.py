@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable
 
 import torch
-from regard.training.objectives import Objective
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -21,6 +20,7 @@ from benchmarks.memory import measured, peak_megabytes
 from benchmarks.racing import Row, below, compared, compete, print_table, race_apart
 from regard.data.batches import Words
 from regard.models import RecurrentConfig, RecurrentLM
+from regard.tasks.language_model import NextWord
 from regard.training.memory import keep_freed_memory
 from regard.training.optimizers import clip_gradients, gradient_norm
 
@@ -66,7 +66,7 @@ def usual_step(words: int, length: int) -> Callable[[], object]:
 def our_step(words: int, length: int) -> Callable[[], object]:
     """The step of regard's training loop."""
     model = RecurrentLM(RecurrentConfig(vocabulary_size=words, layers=LAYERS, hidden_size=SIZE))
-    objective, ids = Objective(model), torch.randint(words, (ROWS, length + 1))
+    objective, ids = NextWord(model), torch.randint(words, (ROWS, length + 1))
     mask = torch.ones(ROWS, length, dtype=torch.bool)
     batch = Words(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), mask)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, fused=True)
@@ -74,12 +74,12 @@ def our_step(words: int, length: int) -> Callable[[], object]:
 
     def step() -> None:
         nonlocal state
-        loss, after = objective(batch, state)
-        (loss / batch.tokens).backward()
+        outcome = objective(batch, state)
+        (outcome.parts["loss"] / batch.tokens).backward()
         clip_gradients(model, CLIP, gradient_norm(model))
         optimizer.step()
         optimizer.zero_grad()
-        state = after.detach()
+        state = outcome.state.detach()
 
     return step
 

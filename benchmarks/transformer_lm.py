@@ -13,13 +13,13 @@ import sys
 from collections.abc import Callable
 
 import torch
-from regard.training.objectives import Objective
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.racing import Row, compared, compete, print_table, race_apart
 from regard.data.batches import Words
 from regard.models import TransformerLM, TransformerLMConfig
+from regard.tasks.language_model import NextWord
 from regard.training.memory import keep_freed_memory
 from regard.training.optimizers import clip_gradients, gradient_norm
 
@@ -123,12 +123,12 @@ def our_step(ids: Tensor) -> Callable[[], object]:
         bias=False,
     )
     model = TransformerLM(config)
-    objective, steps = Objective(model), optimizer(model, fused=True)
+    objective, steps = NextWord(model), optimizer(model, fused=True)
     mask = torch.ones(ROWS, CONTEXT, dtype=torch.bool)
     batch = Words(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), mask)
 
     def step() -> None:
-        loss, _ = objective(batch, None)
+        loss = objective(batch).parts["loss"]
         (loss / batch.tokens).backward()
         clip_gradients(model, CLIP, gradient_norm(model))
         steps.step()
