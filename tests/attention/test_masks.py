@@ -112,6 +112,24 @@ def test_a_mask_answers_for_the_rows_it_is_asked_about():
     assert torch.equal(mask.visible(rows, 5, 7), mask.dense(5, 7)[:, [4, 0, 4]])
 
 
+@pytest.mark.parametrize(
+    "mask",
+    [
+        Padding(torch.tensor([1, 3, 2])),
+        Padding(torch.tensor([1, 3, 2]), side="left"),
+        Prefix(torch.tensor([1, 3, 2])),
+        Packed(torch.tensor([[0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 2, 3]])),
+        Dense(torch.rand(3, 4, 4) > 0.5),
+        Causal() & Padding(torch.tensor([1, 3, 2]), side="left"),
+    ],
+    ids=["padding", "padding on the left", "prefix", "packed", "tensor", "both"],
+)
+def test_picked_rows_see_what_they_saw(mask):
+    whole = mask.dense(4, 4)
+    assert torch.equal(mask.pick(torch.tensor([2, 0])).dense(4, 4), whole[[2, 0]])
+    assert torch.equal(mask.pick(1).dense(4, 4), whole[1:2])
+
+
 def test_a_mask_without_heads_is_the_same_for_each_head():
     dense = torch.rand(2, 3, 5) > 0.5
     assert torch.equal(fit(dense, 4).expand(2, 11, 3, 5), dense.unsqueeze(1).expand(2, 11, 3, 5))
@@ -141,6 +159,7 @@ def test_a_mask_written_as_a_formula_reads_back_as_one():
 def test_a_causal_span_ends_with_its_last_query_and_a_window_starts_with_its_first():
     assert Causal().span(2, 4, 7, 7) == (0, 5)
     assert StrictlyCausal().span(0, 0, 7, 7) == (0, 0)
+    assert StrictlyCausal().span(2, 4, 7, 7) == (0, 4)
     assert Window(2, 1).span(3, 4, 7, 7) == (1, 6)
     assert (Causal() & Window(2, 1)).span(3, 4, 7, 7) == (1, 5)
     assert (Window(1) | Window(0, 2)).span(3, 4, 7, 7) == (2, 7)
@@ -219,7 +238,16 @@ def test_lengths_must_be_as_many_as_the_batch_has_rows(mask):
 
 @pytest.mark.parametrize("mask", [Padding, Prefix])
 def test_one_length_is_that_of_every_row(mask):
-    mask(torch.tensor([2])).check((5, 3), 7, 7)
+    one = mask(torch.tensor([2]))
+    one.check((5, 3), 7, 7)
+    assert one.pick(4).lengths.tolist() == [2]
+
+
+def test_rows_are_alike_only_where_both_sides_say_so():
+    padding = Padding(torch.tensor([2]))
+    assert (padding & Prefix(torch.tensor([1]))).rows_alike
+    for mask in (padding & Causal(), Causal() | padding):
+        assert not mask.rows_alike
 
 
 @pytest.mark.parametrize(
