@@ -47,7 +47,7 @@ class ScheduleConfig:
 class TrainingConfig:
     """How long, how much at once, and with what steps."""
 
-    feed: Literal["columns", "windows", "sentences", "packed"] = "sentences"
+    feed: str | None = None  # how examples become batches; the task's first way if left out
     epochs: int | None = None
     steps: int | None = None
     batch: int = 32  # rows at once (columns, windows, packed)

@@ -94,6 +94,11 @@ class Pairs(Batch):
         self._default("loss_mask", self.target_mask)
 
     @property
+    def source_lengths(self) -> Tensor:
+        """(batch,) words; how much may be said can follow from it."""
+        return self.source_mask.sum(dim=1)
+
+    @property
     def tokens(self) -> int:
         """How many targets count."""
         return int(self.loss_mask.sum())

@@ -15,7 +15,7 @@ class DataConfig:
     train: Files = None
     valid: Files = None
     test: Files = None
-    format: Literal["text", "tsv", "csv", "jsonl"] = "text"
+    format: str = "text"
     columns: list[str | int] | None = None  # what is read first, then what is wanted
     vectors: str | None = None  # word vectors to start from: a word and its numbers a line
     root: str | None = None

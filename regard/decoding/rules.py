@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.batches import Pairs
 from regard.decoding.config import DecodingConfig
 
 
@@ -63,13 +62,13 @@ def max_lengths(config: DecodingConfig, batch: Any, first: Tensor) -> Tensor:
     limits = torch.full_like(first, config.longest)
     if config.longest_factor is None:
         return limits
-    if not isinstance(batch, Pairs):
+    lengths = getattr(batch, "source_lengths", None)
+    if lengths is None:
         raise ValueError(
             f"longest_factor ({config.longest_factor}) needs a source to multiply, "
             f"and {type(batch).__name__} has none: set longest"
         )
-    lengths = batch.source_mask.sum(dim=1).tolist()
-    words = [max(1, math.ceil(config.longest_factor * length)) for length in lengths]
+    words = [max(1, math.ceil(config.longest_factor * length)) for length in lengths.tolist()]
     return limits.minimum(torch.tensor(words, device=first.device))
 
 

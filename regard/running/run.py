@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import Recipe
-from regard.data.batches import Words
 from regard.data.feeds import Bucketed
 from regard.decoding import DecodingConfig
 from regard.looking import Looks
@@ -166,7 +165,7 @@ class Run:
     def logits(self, ids: Tensor) -> Tensor:
         """(batch, position) ids → (batch, position, vocabulary)."""
         self._expect_module("logits")
-        return self.model(Words.of_ids(ids))
+        return self.task.logits(self.model, ids)
 
     # To look inside
 

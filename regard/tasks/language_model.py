@@ -38,7 +38,7 @@ Lines = Iterable[str]
 class LanguageModelling(Task[Lines]):
     """p(w₁ … w_T) = Π p(w_t | w₁ … w_{t−1})"""
 
-    feeds = ("columns", "windows", "sentences", "packed")
+    feeds = ("sentences", "columns", "windows", "packed")
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
@@ -70,14 +70,14 @@ class LanguageModelling(Task[Lines]):
     def training_feed(self, corpus: Lines, resources: Resources) -> Feed[Words]:
         training, seed = self.recipe.training, self.recipe.seed
         words = resources.words
-        match training.feed:
+        match self.feed_kind:
             case "columns":
                 return Columns(self._stream(corpus, words), training.batch, training.length)
             case "windows":
                 return Windows(self._stream(corpus, words), training.batch, training.length, seed)
             case "sentences":
                 return Sentences(encode(corpus, words), self._end(words), training.tokens, seed)
-            case "packed":
+            case _:  # packed
                 documents = self._enclose(corpus, words)
                 return Packed(documents, training.batch, training.length, seed)
 
@@ -88,12 +88,12 @@ class LanguageModelling(Task[Lines]):
         """
         training, batch = self.recipe.training, self.recipe.evaluation.batch
         words = resources.words
-        match training.feed:
+        match self.feed_kind:
             case "columns" | "windows":
                 return Columns(self._stream(corpus, words), batch, training.length)
             case "sentences":
                 return Sentences(encode(corpus, words), self._end(words), training.tokens)
-            case "packed":
+            case _:  # packed
                 return PackedInOrder(self._enclose(corpus, words), batch, training.length)
 
     def objective(self, model: nn.Module) -> NextWord:
@@ -118,6 +118,9 @@ class LanguageModelling(Task[Lines]):
 
     def verbs(self) -> dict[str, Any]:
         return {"generate": Generate}
+
+    def logits(self, model: nn.Module, ids: Tensor) -> Tensor:
+        return model(Words.of_ids(ids))
 
     def look(
         self, model: nn.Module, resources: Resources, text: str, target: str | None = None
@@ -156,7 +159,7 @@ class LanguageModelling(Task[Lines]):
         """What ends a sentence, for feeds that cannot do without."""
         if tokenizer.end is None:
             raise ValueError(
-                f"training.feed ({self.recipe.training.feed!r}) needs a token with the role 'end'; "
+                f"training.feed ({self.feed_kind!r}) needs a token with the role 'end'; "
                 "text.roles or text.specials declares one"
             )
         return tokenizer.end

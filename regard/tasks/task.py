@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from regard.attention import Look
 from regard.config import Recipe
 from regard.data.batches import Batch
+from regard.data.corpora import FORMATS
 from regard.data.feeds import Feed
+from regard.naming import suggest
 from regard.tasks.answers import Answer, Candidate
 from regard.tasks.objective import Objective
 from regard.tasks.resources import Resources
@@ -76,7 +78,9 @@ class Task(ABC, Generic[C]):
     roles: tuple[str, ...] = ()
     """The special tokens it cannot do without, by what they are for."""
     feeds: ClassVar[tuple[str, ...]] = ("sentences",)
-    """The values of training.feed it can do with."""
+    """The values of training.feed it can do with, the first if a recipe has none."""
+    formats: ClassVar[tuple[str, ...]] = FORMATS
+    """The values of data.format it can read."""
     size_names: ClassVar[tuple[str, ...]] = ("vocabulary_size",)
     """What `sizes` tells a model, so that a recipe need not."""
     metrics: tuple[str, ...] = ("loss",)
@@ -88,11 +92,16 @@ class Task(ABC, Generic[C]):
         self.recipe = recipe
         settings = {key: value for key, value in recipe.task.items() if key != "kind"}
         self.settings: Any = self.config(**settings)
-        if recipe.training.feed not in self.feeds:
-            raise ValueError(
-                f"training.feed ({recipe.training.feed!r}) must be {' or '.join(self.feeds)} "
-                f"for {recipe.task['kind']}"
-            )
+        self.feed_kind = recipe.training.feed or self.feeds[0]
+        for key, value, known in (
+            ("training.feed", self.feed_kind, self.feeds),
+            ("data.format", recipe.data.format, self.formats),
+        ):
+            if value not in known:
+                raise ValueError(
+                    f"{key} ({value!r}) is nothing for {recipe.task['kind']}; "
+                    f"{suggest(value, known)}"
+                )
 
     # From data to batches
 
@@ -169,6 +178,10 @@ class Task(ABC, Generic[C]):
     def verbs(self) -> dict[str, Any]:
         """What a run can be asked to do: name → a `Verb` of (model, resources, settings)."""
         return {}
+
+    def logits(self, model: nn.Module, ids: Tensor) -> Tensor:
+        """(batch, position) ids → (batch, position, vocabulary), of models over ids."""
+        raise ValueError(f"logits: {self.recipe.task['kind']} has none for each id")
 
     def look(
         self, model: nn.Module, resources: Resources, text: str, target: str | None = None
