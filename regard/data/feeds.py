@@ -275,8 +275,10 @@ class Translations:
         pad: int,
         tokens: int,
         seed: int | None = None,
+        references: Sequence[str] = (),
     ):
         self.pairs, self.start, self.end, self.pad = pairs, start, end, pad
+        self.references = references  # the targets as they were written, to compare answers with
         lengths = [max(len(source), len(target) + 1) for source, target in pairs]
         self.buckets = Bucketed(lengths, tokens, seed)
 

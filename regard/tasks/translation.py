@@ -100,7 +100,7 @@ class Translation(Task[TextPairs]):
     def scoring_feed(self, corpus: TextPairs, resources: Resources) -> Feed[Pairs]:
         return self._feed(corpus, resources.words, None)
 
-    def _feed(self, pairs: TextPairs, words: Tokenizer, seed: int | None) -> Referenced:
+    def _feed(self, pairs: TextPairs, words: Tokenizer, seed: int | None) -> Translations:
         if not pairs:
             raise ValueError("there are no pairs to translate")
         sources, targets = (words.encode_all(side) for side in zip(*pairs, strict=True))
@@ -110,7 +110,7 @@ class Translation(Task[TextPairs]):
                 raise ValueError(f"pair {place + 1} has an empty source: nothing to translate")
         references = [self.join(target) for _, target in pairs]
         start, end, pad = (words.id_of_role(role) for role in ("start", "end", "pad"))
-        return Referenced(ids, start, end, pad, self.recipe.training.tokens, seed, references)
+        return Translations(ids, start, end, pad, self.recipe.training.tokens, seed, references)
 
     # From batches to numbers
 
@@ -128,7 +128,7 @@ class Translation(Task[TextPairs]):
         values = super().evaluate(objective, feed, resources, names, wrapped)
         if set(names) <= {"loss"}:
             return values
-        assert isinstance(feed, Referenced)
+        assert isinstance(feed, Translations)
         scores = self._compare(objective.model, feed, resources)
         return {**{each.name: each.value for each in scores}, **values}
 
@@ -138,7 +138,7 @@ class Translation(Task[TextPairs]):
         made = {"decode": f"{decoding.method}{width}"} if name != "loss" else {}
         return {**made, **({"tok": self.settings.bleu_tokenize} if name == "bleu" else {})}
 
-    def _compare(self, model: nn.Module, feed: Referenced, resources: Resources) -> list[Score]:
+    def _compare(self, model: nn.Module, feed: Translations, resources: Resources) -> list[Score]:
         """Translate every source, and compare with its reference."""
         if any(isinstance(p, DTensor) for p in model.parameters()):
             raise ValueError(
@@ -220,23 +220,6 @@ class Translation(Task[TextPairs]):
     def join(self, text: str) -> str:
         """What the model says, as a user writes it: ein und zwanzig → einundzwanzig."""
         return text if self.language is None else join_name(text.split(), self.language)
-
-
-class Referenced(Translations):
-    """Pairs that know their targets as they were written."""
-
-    def __init__(
-        self,
-        pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
-        start: int,
-        end: int,
-        pad: int,
-        tokens: int,
-        seed: int | None,
-        references: list[str],
-    ):
-        super().__init__(pairs, start, end, pad, tokens, seed)
-        self.references = references
 
 
 class NextTargetWord(Objective[Pairs]):
