@@ -67,7 +67,12 @@ class Classification(Task[LabelledCorpus]):
     def prepare(self, train: LabelledCorpus, tokenizer: Tokenizer | None) -> Resources:
         texts = (text for text, _ in train)
         words = tokenizer or Tokenizer.train(texts, self.recipe.text, self.roles)
-        return Resources(words, sort_labels({label for _, label in train}))
+        labels = sort_labels({label for _, label in train})
+        if len(labels) < 2:
+            raise ValueError(
+                f"data.train has {len(labels)} label ({', '.join(labels)}): nothing to tell apart"
+            )
+        return Resources(words, labels)
 
     def sizes(self, resources: Resources) -> dict[str, int]:
         return {"vocabulary_size": resources.words.size, "classes": len(resources.labels)}

@@ -150,6 +150,15 @@ def test_given_vectors_are_started_from_and_can_be_kept(labelled, tmp_path):
     assert not torch.equal(table[run.tokenizer.id_of("dull")], torch.zeros(8))
 
 
+def test_a_single_label_leaves_nothing_to_learn(labelled, tmp_path):
+    (tmp_path / "train.txt").write_text("good a fine film\ngood great\n")
+    with pytest.raises(
+        ValueError, match=r"data\.train has 1 label \(good\): nothing to tell apart"
+    ):
+        regard.train(labelled, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_labels_are_numbered_as_numbers_or_as_words():
     assert sort_labels({"10", "2", "-1"}) == ("-1", "2", "10")
     assert sort_labels({"b", "10", "a"}) == ("10", "a", "b")
