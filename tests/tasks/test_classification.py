@@ -71,6 +71,16 @@ def test_evaluation_select_names_what_chooses_and_which_way_is_up(labelled, tmp_
     assert lines[-1]["best_step"] == min(valid, key=lambda line: line["loss"])["step"]
 
 
+def test_patience_waits_for_an_accuracy_to_rise(labelled, tmp_path):
+    settings = ["training.patience=2", "training.evaluate_every=12", "training.rate=0.01"]
+    folder, _ = train(str(labelled), tmp_path / "run", settings)
+    lines = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+    found = [line["accuracy"] for line in lines if line["event"] == "valid"]
+    best = found.index(max(found))
+    assert best > 2  # later than patience would have waited, had it taken down for up
+    assert len(found) == best + 3
+
+
 def test_a_label_that_training_never_saw_is_refused(run):
     with pytest.raises(ValueError, match=r"example 2: label \('god'\) is not known; did you mean"):
         run.evaluate(examples=[("a film", "good"), ("a film", "god")])

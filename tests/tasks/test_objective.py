@@ -1,5 +1,7 @@
 """Objectives of several parts, with parameters of their own, and with eyes on attention."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
@@ -10,6 +12,7 @@ from regard.attention import Attention, Dot, Hard, Softmax
 from regard.data.batches import LabelledTexts
 from regard.tasks import Objective, Outcome, Sum
 from regard.tasks.objective import Totals, add_counts
+from regard.training.loop import Training
 
 
 class Linear(nn.Module):
@@ -62,6 +65,14 @@ def test_each_part_is_normalised_by_its_own_count_over_all_batches():
     assert means == {"words": 33 / 6, "labels": -15.0, "longest": 2.5}
     assert objective.loss(means) == pytest.approx(33 / 6 - 7.5)
     assert objective.metrics(means)["loss"] == objective.loss(means)
+
+
+def test_the_loop_weighs_each_part_and_makes_up_for_the_averaging_of_processes():
+    objective = TwoParts(Linear())
+    training = SimpleNamespace(objective=objective, placement=SimpleNamespace(world=2))
+    loss = Training.loss(training, objective(ONE), {"words": 6.0, "labels": 2.0})
+    # 1 · 15 / 6 of the words, ½ · (3 · −2 · 2) / 2 of the labels, twice.
+    assert loss.item() == pytest.approx(2 * (15 / 6 - 3.0))
 
 
 def test_what_is_the_objective_s_own_is_told_from_the_model_s():
