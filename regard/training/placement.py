@@ -16,6 +16,8 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
+from regard.layers.cells import Cell
+
 
 @dataclass(frozen=True)
 class Placement:
@@ -88,10 +90,8 @@ class Placement:
         if self.world == 1:
             return objective
         if sharding == "fsdp":
-            for part in objective.modules():
-                if isinstance(part, nn.ModuleList):
-                    for block in part:
-                        fully_shard(block)
+            for block in stacked_blocks(objective):
+                fully_shard(block)
             fully_shard(objective)
             return objective
         return DistributedDataParallel(objective)
@@ -110,6 +110,16 @@ class Placement:
         if isinstance(model, DistributedDataParallel) and not last:
             return model.no_sync()
         return nullcontext()
+
+
+def stacked_blocks(objective: nn.Module) -> list[nn.Module]:
+    """The blocks of all stacks of layers, each to be sharded by itself.
+
+    Cells of a recurrent network are not: a fused kernel reads their weights and never calls them,
+    so that nobody would gather their shards.
+    """
+    stacks = (part for part in objective.modules() if isinstance(part, nn.ModuleList))
+    return [block for stack in stacks for block in stack if not isinstance(block, Cell)]
 
 
 def gather(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

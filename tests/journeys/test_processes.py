@@ -102,7 +102,7 @@ def test_columns_are_shared_out_by_rows(recipe, tmp_path):
 
 @pytest.mark.parametrize(
     ("model", "sharding"),
-    [("transformer", "none"), ("transformer", "fsdp"), ("lstm", "none")],
+    [("transformer", "none"), ("transformer", "fsdp"), ("lstm", "none"), ("lstm", "fsdp")],
 )
 def test_two_processes_that_were_stopped_end_like_two_that_were_not(
     model, sharding, recipe, tmp_path
