@@ -8,7 +8,8 @@ from click.testing import CliRunner
 
 import regard
 from regard.cli import main
-from regard.tasks.classification import sort_labels
+from regard.data.batches import LabelledTexts
+from regard.tasks.classification import ClassLikelihood, sort_labels
 from regard.training.train import train
 
 
@@ -167,6 +168,22 @@ def test_a_single_label_leaves_nothing_to_learn(labelled, tmp_path):
     ):
         regard.train(labelled, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_texts_whose_label_does_not_count_are_neither_lost_nor_won():
+    class Fixed(torch.nn.Module):
+        def forward(self, batch):
+            return torch.tensor([[2.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+
+    ids = torch.ones(3, 1, dtype=torch.long)
+    labels, counted = torch.tensor([0, 0, 0]), torch.tensor([True, False, True])
+    objective = ClassLikelihood(Fixed())
+    batch = LabelledTexts(ids, ids > 0, labels, counted)
+    outcome = objective(batch)
+    # −ln σ(2) − ln σ(−1) of the first and the last; only the first of these is right.
+    assert outcome.parts["loss"].item() == pytest.approx(0.126928 + 1.313262, abs=1e-5)
+    assert objective.counts(batch) == {"loss": 2}
+    assert (outcome.reports["accuracy"].value.item(), outcome.reports["accuracy"].items) == (1, 2)
 
 
 def test_labels_are_numbered_as_numbers_or_as_words():
