@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import Recipe
-from regard.data.feeds import Bucketed
+from regard.data.buckets import Bucketed
 from regard.decoding import DecodingConfig
 from regard.looking import Looks
 from regard.naming import suggest

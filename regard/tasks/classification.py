@@ -12,8 +12,9 @@ from torch.nn import functional as F
 from regard.attention import Label, Look, watch
 from regard.data import corpora
 from regard.data.batches import LabelledTexts
+from regard.data.buckets import Labelled, pad_rows
 from regard.data.config import Files
-from regard.data.feeds import Feed, Labelled, pad_rows
+from regard.data.feeds import Feed
 from regard.data.files import find_file, find_one
 from regard.data.splits import hold_out
 from regard.data.vectors import read_vectors

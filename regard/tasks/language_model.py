@@ -16,10 +16,12 @@ from regard.attention import Look, watch
 from regard.config import Recipe
 from regard.data import corpora
 from regard.data.batches import Batch, Words
+from regard.data.buckets import Sentences
 from regard.data.config import DataConfig, Files
-from regard.data.feeds import Columns, Feed, Packed, PackedInOrder, Sentences, Windows
+from regard.data.feeds import Feed
 from regard.data.files import find_one
 from regard.data.splits import hold_out
+from regard.data.streams import Columns, Packed, PackedInOrder, Windows
 from regard.decoding import WindowedGenerator
 from regard.layers.output import linear_cross_entropy
 from regard.metrics import likelihood_scores

@@ -16,8 +16,9 @@ from regard.attention import Label, Look, watch
 from regard.config import Recipe
 from regard.data import corpora
 from regard.data.batches import Batch, Pairs
+from regard.data.buckets import Translations
 from regard.data.config import Files
-from regard.data.feeds import Feed, Translations
+from regard.data.feeds import Feed
 from regard.data.files import find_file
 from regard.data.numbers import LANGUAGES, join_name, number_examples, split_name
 from regard.data.splits import hold_out

@@ -3,16 +3,9 @@
 import pytest
 import torch
 
-from regard.data.feeds import (
-    Bucketed,
-    Columns,
-    Packed,
-    PackedInOrder,
-    Sentences,
-    Translations,
-    Windows,
-    random_stream,
-)
+from regard.data.buckets import Bucketed, Sentences, Translations
+from regard.data.feeds import random_stream
+from regard.data.streams import Columns, Packed, PackedInOrder, Windows
 
 
 def test_columns_predict_every_word_but_the_first_exactly_once():

@@ -5,8 +5,8 @@ import gzip
 import pytest
 import torch
 
+from regard.data.buckets import Labelled
 from regard.data.corpora import read_labelled
-from regard.data.feeds import Labelled
 from regard.data.splits import hold_out
 from regard.data.vectors import read_vectors
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from regard.data.feeds import Columns, Sentences
+from regard.data.buckets import Sentences
+from regard.data.streams import Columns
 from regard.models import AttentiveConfig, AttentiveLM, RecurrentConfig, RecurrentLM
 from regard.tasks.reach import share_of_last
 
