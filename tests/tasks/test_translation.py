@@ -1,0 +1,84 @@
+"""What a translator is trained on, against plain torch."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from regard.data.batches import Words
+from regard.data.buckets import Translations
+from regard.models import build
+from regard.tasks.language_model import NextWord
+from regard.tasks.translation import NextTargetWord
+
+PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 4, 6, 5])]
+PAD, START, END = 0, 1, 2
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(1)
+    return build("seq2seq", vocabulary_size=11, embedding_size=3, hidden_size=5, readout_size=7)
+
+
+def batch():
+    return Translations(PAIRS, START, END, PAD, tokens=100).collate(PAIRS)
+
+
+def by_hand(model, smoothing=0.0):
+    """−Σ log p(word | words before it), sentence by sentence and without padding."""
+    total = 0.0
+    for source, target in PAIRS:
+        alone = Translations([(source, target)], START, END, PAD, tokens=100)
+        logits = model(alone.collate([(source, target)]))[0]  # (target + 1, vocabulary)
+        wanted = torch.tensor([*target, END])
+        total += F.cross_entropy(logits, wanted, reduction="sum", label_smoothing=smoothing).item()
+    return total
+
+
+def test_each_target_word_and_the_end_is_predicted_from_those_before_it(model):
+    objective = NextTargetWord(model.eval())
+    assert objective(batch()).parts["loss"].item() == pytest.approx(by_hand(model), rel=1e-5)
+    assert objective.counts(batch()) == {"loss": 3 + 5}
+
+
+def test_targets_that_do_not_count_are_left_out(model):
+    whole, none = batch(), torch.zeros(2, 5, dtype=torch.bool)
+    first = none.index_fill(0, torch.tensor([0]), True) & whole.target_mask
+    parts = []
+    for mask in (first, whole.target_mask & ~first):
+        fields = {**vars(whole), "loss_mask": mask}
+        parts.append(NextTargetWord(model.eval())(type(whole)(**fields)).parts["loss"].item())
+    assert all(part > 0 for part in parts)
+    assert sum(parts) == pytest.approx(by_hand(model), rel=1e-5)
+
+
+def test_labels_are_smoothed_in_training_alone(model):
+    objective = NextTargetWord(model.train(), label_smoothing=0.2)
+    loss = objective(batch()).parts["loss"].item()
+    assert loss == pytest.approx(by_hand(model, smoothing=0.2), rel=1e-5)
+    assert objective.eval()(batch()).parts["loss"].item() == pytest.approx(by_hand(model), rel=1e-5)
+
+
+def test_a_language_model_s_labels_are_smoothed_in_training_alone():
+    torch.manual_seed(1)
+    model = build("rnn", vocabulary_size=11, hidden_size=5)
+    ids = torch.randint(11, (2, 7))
+    words = Words(ids[:, :-1], ids[:, 1:], torch.ones(2, 6, dtype=torch.bool))
+    for training, smoothing in ((True, 0.3), (False, 0.0)):
+        objective = NextWord(model, label_smoothing=0.3).train(training)
+        found = objective(words)
+        expected = F.cross_entropy(
+            model(words).flatten(0, 1),
+            words.targets.flatten(),
+            reduction="sum",
+            label_smoothing=smoothing,
+        )
+        assert found.parts["loss"].item() == pytest.approx(expected.item(), rel=1e-5)
+    means = {"loss": 2.0}
+    assert objective.metrics(means) == {
+        "loss": 2.0,
+        "perplexity": pytest.approx(math.exp(2)),
+        "bits": pytest.approx(2 / math.log(2)),
+    }
