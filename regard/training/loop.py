@@ -8,8 +8,8 @@ through the very same numbers.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -270,7 +270,25 @@ class Training:
         self.note("train", values, tokens=tokens, metrics=self.objective.metrics(means))
 
     def evaluate(self) -> None:
-        """Look at the probes; score the validation data, if any, and keep the best weights."""
+        """Look at the probes; score the validation data, if any, and keep the best weights.
+
+        With a moving average it is the average that is looked at, scored and kept.
+        """
+        with self.average_in_place():
+            self.evaluate_weights()
+
+    @contextmanager
+    def average_in_place(self) -> Iterator[None]:
+        """Within the `with`, the weights are those of the moving average, if there is one."""
+        if not self.ema:
+            yield
+            return
+        raw = {k: v.clone() for k, v in self.placement.full_state(self.model).items()}
+        self.placement.load_full_state(self.model, self.ema)
+        yield
+        self.placement.load_full_state(self.model, raw)
+
+    def evaluate_weights(self) -> None:
         progress = self.progress
         self.probe(progress.step)
         if self.valid is None:
@@ -342,8 +360,8 @@ class Training:
         if self.config.average:
             last = average_weights(self.checkpoints, self.config.average)
             self.placement.load_full_state(self.model, last)
-        elif self.ema or self.best:
-            self.placement.load_full_state(self.model, self.ema or self.best)
+        elif self.best or self.ema:
+            self.placement.load_full_state(self.model, self.best or self.ema)
         values = {"step": self.progress.step}
         if self.progress.best is not None:
             values["best_step"] = self.progress.best_step

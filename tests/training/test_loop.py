@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from regard.checkpoints.reading import read_tensors
+from regard.running import load
 from regard.running.training import save_probes
 from regard.tasks.language_model import NextWord
 from regard.training.loop import Training
@@ -252,6 +253,19 @@ def test_a_moving_average_leaves_whole_numbers_as_they_are(written, tmp_path):
     assert held["steps"] == 3
     assert held["flag"]
     assert held["doubled"] == 0.25 * 4 + 0.25 * 8 + 0.5 * 16
+
+
+def test_it_is_the_moving_average_that_is_scored_and_kept(written, tmp_path):
+    settings = ["training.ema=0.9", "training.rate=0.05", "training.steps=12"]
+    folder, _ = train(str(written("lstm")), tmp_path / "run", settings)
+    best = lines_of(folder, "end")[0]["best_step"]
+    (seen,) = [line for line in lines_of(folder, "valid") if line["step"] == best]
+    assert load(folder).evaluate()["loss"] == pytest.approx(seen["loss"], rel=1e-6)
+    raw, _ = train(str(written("lstm")), tmp_path / "raw", settings[1:])
+    losses = [[line["loss"] for line in lines_of(f, "valid")] for f in (folder, raw)]
+    assert losses[0] != losses[1]
+    train_losses = [[line["loss"] for line in lines_of(f, "train")] for f in (folder, raw)]
+    assert train_losses[0] == train_losses[1]  # and training goes on from the weights as they were
 
 
 # Elsewhere than in the main thread
