@@ -47,6 +47,10 @@ class Mask:
         """The whole mask written out, for small ones and for pictures."""
         return self.visible(torch.arange(queries, device=device), queries, keys)
 
+    def written(self, queries: int, keys: int, device: torch.device | str | None = None) -> Dense:
+        """The whole mask written out once, for all layers of a decoding step to share."""
+        return Dense(self.dense(queries, keys, device))
+
     def __and__(self, other: Mask | Tensor) -> Mask:
         return Both(self, as_mask(other))
 

@@ -137,7 +137,7 @@ def test_shared_keys_and_values_are_repeated_ones(groups):
     full = MultiHead(heads * size, heads).double()
     with torch.no_grad():
         for name in ("weight", "bias"):
-            q, k, v = getattr(shared.projection, name).split(shared.projection.widths)
+            q, k, v = getattr(shared.projection, name).split(shared.widths)
             each = [[part[g * size : (g + 1) * size] for g in range(groups)] for part in (k, v)]
             own = [torch.cat([part[h * groups // heads] for h in range(heads)]) for part in each]
             getattr(full.projection, name).copy_(torch.cat([q, *own]))
