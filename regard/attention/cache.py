@@ -29,10 +29,9 @@ class _Store:
 
     def write(self, start: int, keys: Tensor, values: Tensor) -> None:
         """Positions from `start` on, the last ones written."""
-        count = keys.shape[-2]
-        self.keys.narrow(-2, start, count).copy_(keys)
-        self.values.narrow(-2, start, count).copy_(values)
-        self.written = start + count
+        self.written = start + keys.shape[-2]
+        self.keys[..., start : self.written, :] = keys
+        self.values[..., start : self.written, :] = values
 
 
 class KeyValueCache:
@@ -125,7 +124,7 @@ class KeyValueCache:
             return
         past = (self._store.keys, self._store.values)
         for name, old, new in zip(("keys", "values"), past, (keys, values), strict=True):
-            if _shape_without_positions(old) != _shape_without_positions(new):
+            if old.shape[:-2] != new.shape[:-2] or old.shape[-1] != new.shape[-1]:
                 raise ValueError(
                     f"{name} {tuple(new.shape)} do not continue a cache of {tuple(old.shape)} "
                     "(batch, head, position, size)"
@@ -140,8 +139,3 @@ def _reserve(batch: int, end: int, keys: Tensor, values: Tensor) -> _Store:
         values.new_empty(batch, values.shape[1], capacity, values.shape[-1]),
         written=0,
     )
-
-
-def _shape_without_positions(tensor: Tensor) -> tuple[int, ...]:
-    """(batch, head, size)"""
-    return (*tensor.shape[:-2], tensor.shape[-1])

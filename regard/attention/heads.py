@@ -138,7 +138,7 @@ class MultiHead(nn.Module):
         _check_input("queries", queries, self.sizes[0])
         projected = self._split(self.projection(queries))  # (batch, head + 2 groups, query, size)
         groups = self.key_value_heads
-        q, k, v = projected.split([self.heads, groups, groups], dim=-3)
+        q, k, v = projected.split_with_sizes((self.heads, groups, groups), dim=-3)
         return q, k, v
 
     def _project_queries(self, queries: Tensor) -> Tensor:

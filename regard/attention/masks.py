@@ -47,9 +47,9 @@ class Mask:
         """The whole mask written out, for small ones and for pictures."""
         return self.visible(torch.arange(queries, device=device), queries, keys)
 
-    def written(self, queries: int, keys: int, device: torch.device | str | None = None) -> Dense:
+    def written(self, queries: int, keys: int, device: torch.device | str | None = None) -> Written:
         """The whole mask written out once, for all layers of a decoding step to share."""
-        return Dense(self.dense(queries, keys, device))
+        return Written(self.dense(queries, keys, device))
 
     def __and__(self, other: Mask | Tensor) -> Mask:
         return Both(self, as_mask(other))
@@ -226,7 +226,22 @@ class Dense(Mask):
             raise ValueError(f"mask {shape} does not fit the scores {scores} (…, query, key)")
 
     def pick(self, rows: Rows) -> Dense:
-        return Dense(_pick(self.allowed, rows))
+        return type(self)(_pick(self.allowed, rows))
+
+
+class Written(Dense):
+    """A mask that was written out for several attentions, which then share its numbers, too."""
+
+    def __init__(self, allowed: Tensor):
+        super().__init__(allowed)
+        self._bias: Tensor | None = None
+
+    def bias(self, dtype: torch.dtype) -> Tensor:
+        """0 where one may look and −∞ elsewhere: what a kernel adds to the scores."""
+        if self._bias is None or self._bias.dtype != dtype:
+            zeros = torch.zeros(self.allowed.shape, dtype=dtype, device=self.allowed.device)
+            self._bias = zeros.masked_fill(~self.allowed, float("-inf"))
+        return self._bias
 
 
 class _Combination(Mask):

@@ -186,9 +186,12 @@ class TransformerLM(nn.Module):
             self._check_length(end)
             return slice(before, end), Causal()
         self._check_length(int(lengths.max()))
-        padding = (end - lengths).unsqueeze(1)  # (batch, 1)
-        positions = torch.arange(before, end, device=lengths.device) - padding  # (batch, position)
-        return positions.clamp(min=0), Causal() & Padding(lengths, side="left")
+        gaps = (end - lengths).unsqueeze(1)  # (batch, 1)
+        positions = torch.arange(before, end, device=lengths.device) - gaps  # (batch, position)
+        padding = Padding(lengths, side="left")
+        # The one word of a step sees all before it. Written once, its mask serves every layer.
+        mask = padding.written(1, end, lengths.device) if count == 1 else Causal() & padding
+        return positions.clamp(min=0), mask
 
     def _locate_packed(self, documents: Tensor) -> tuple[Tensor, Mask]:
         """Positions counted from a document's first word; other documents are never seen."""

@@ -1,17 +1,22 @@
 """Each mask against its definition, one query and one key at a time."""
 
+import math
 from itertools import product
 
 import pytest
 import torch
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
 
 from regard.attention import (
+    Attention,
     Causal,
     Dense,
     Mask,
     Packed,
     Padding,
     Prefix,
+    ScaledDot,
     StrictlyCausal,
     Window,
 )
@@ -290,3 +295,29 @@ def test_a_mask_of_ones_own_needs_only_visible():
             return (torch.arange(keys) % 2 == 1).expand(1, len(rows), keys)
 
     assert draw(Odd() & Causal(), 4, 4) == ["....", ".x..", ".x..", ".x.x"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_mask_written_once_says_what_its_symbols_say_at_every_layer(dtype):
+    """Left-padded steps against torch's kernel; one row sees nothing and reads zeros."""
+    query, keys, values = (torch.randn(3, 2, n, 8).to(dtype) for n in (1, 7, 7))
+    visible = torch.arange(7) >= torch.tensor([0, 7, 3]).view(3, 1, 1, 1)
+    expected = scaled_dot_product_attention(query, keys, values, visible)
+    lengths = torch.tensor([7, 0, 4])
+    symbolic = Causal() & Padding(lengths, side="left")
+    written = Padding(lengths, side="left").written(1, 7)
+    attention = Attention(ScaledDot())
+    for mask in (symbolic, written, written):
+        read = attention(query, keys, values, mask)
+        assert_close(read.context, expected)
+        assert_close(read.pick(2).weights, attention(query, keys, values, visible).weights[2:])
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = attention(query, keys, values, written).context
+        assert_close(rounded, scaled_dot_product_attention(query, keys, values, visible))
+
+
+def test_a_mask_written_once_makes_its_numbers_once():
+    written = Padding(torch.tensor([2])).written(1, 3)
+    assert written.bias(torch.float32) is written.bias(torch.float32)
+    assert written.bias(torch.float32).tolist() == [[[0.0, 0.0, -math.inf]]]
+    assert written.pick(slice(0, 1)).bias(torch.float64).dtype == torch.float64
