@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils import skip_init
 
 from regard.attention.attention import Attention
 from regard.attention.cache import KeyValueCache
@@ -203,7 +204,9 @@ def _make_projection(sizes: Sequence[int], widths: Sequence[int], bias: bool) ->
     """One matrix for queries, keys and values where they come from vectors of one size."""
     if len(set(sizes)) > 1:
         return SeparateProjections(sizes, widths, bias)
-    packed = nn.Linear(sizes[0], sum(widths), bias=bias)
+    # Its numbers are drawn once, here; torch's own draw would be thrown away.
+    device = torch.get_default_device()
+    packed = skip_init(nn.Linear, sizes[0], sum(widths), bias=bias, device=device)
     nn.init.xavier_uniform_(packed.weight)
     if bias:
         nn.init.zeros_(packed.bias)
