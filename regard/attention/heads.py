@@ -97,12 +97,14 @@ class MultiHead(nn.Module):
         mask: Mask | Tensor | None = None,
         cache: KeyValueCache | None = None,
         carried: Any = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
         """queries (batch, query, model), keys (batch, key, …), values (batch, key, …)
         → (batch, query, model).
 
         Without keys the queries look at themselves; without values the keys are read. With a
-        `position` the queries must be the last of the keys.
+        `position` the queries must be the last of the keys. `positions`, (key,) or (batch, key),
+        say where the keys stand that `Rotary` turns; without them they follow one another.
         """
         if isinstance(keys, PreparedMemory):
             if values is not None or cache is not None:
@@ -112,11 +114,16 @@ class MultiHead(nn.Module):
             q = self._project_queries(queries)
             return self._merge(self.attention(q, keys.keys, keys.values, mask, carried).context)
         q, k, v = self._project(queries, keys, values)
+        if positions is not None:
+            _check_turned(self.position, positions, k.shape[-2])
         if self.position is not None and keys is not None and keys is not queries:
             _check_one_sequence(self.position, queries, keys)
         if isinstance(self.position, Rotary):
-            end = k.shape[-2] + (0 if cache is None else cache.length)
-            q, k = (self._rotate(self.position, x, end) for x in (q, k))
+            if positions is None:
+                before = 0 if cache is None else cache.length
+                positions = torch.arange(before, before + k.shape[-2], device=k.device)
+            q = self.position(q, positions[..., k.shape[-2] - q.shape[-2] :])
+            k = self.position(k, positions)
         if cache is not None:
             k, v = cache.append(k, v)
         if self.key_value_heads < self.heads:
@@ -174,11 +181,6 @@ class MultiHead(nn.Module):
     def _merge(self, context: Tensor) -> Tensor:
         """(batch, head, query, size) → (batch, query, model)"""
         return self.output(context.transpose(-3, -2).flatten(-2))
-
-    def _rotate(self, rotary: Rotary, vectors: Tensor, end: int) -> Tensor:
-        """The last of the vectors stands at `end` − 1, be they queries or keys."""
-        positions = torch.arange(end - vectors.shape[-2], end, device=vectors.device)
-        return rotary(vectors, positions)
 
     def _repeat_key_value_heads(self, vectors: Tensor) -> Tensor:
         group = self.heads // self.key_value_heads
@@ -239,6 +241,17 @@ def _check_position(position: Rotary | PositionBias | None, heads: int, head_siz
         )
     if isinstance(position, PositionBias) and position.heads != heads:
         raise ValueError(f"position is made for {position.heads} heads, there are {heads}")
+
+
+def _check_turned(position: nn.Module | None, positions: Tensor, keys: int) -> None:
+    if not isinstance(position, Rotary):
+        kind = "none" if position is None else type(position).__name__
+        raise ValueError(
+            f"positions {tuple(positions.shape)} were given, but only Rotary turns by them, and "
+            f"the position here is {kind}"
+        )
+    if positions.shape[-1] != keys:
+        raise ValueError(f"positions {tuple(positions.shape)} must be one for each of {keys} keys")
 
 
 def _check_one_sequence(position: nn.Module, queries: Tensor, keys: Tensor) -> None:
