@@ -32,13 +32,13 @@ from regard.attention.positions import (
     Sinusoidal,
     sinusoids,
 )
+from regard.attention.prepared import Prepared, PreparedMemory
 from regard.attention.scores import (
     Additive,
     Cosine,
     Dot,
     General,
     Location,
-    Prepared,
     ScaledDot,
     Score,
 )
@@ -83,6 +83,7 @@ __all__ = [
     "Padding",
     "Prefix",
     "Prepared",
+    "PreparedMemory",
     "Proportional",
     "RelativeBias",
     "Rotary",

@@ -6,7 +6,8 @@ backward pass makes each tile anew. And since
     tanh(a + b) = 1 − 2 r,   r = 1 / (1 + e²ᵃ e²ᵇ),
 
 the exponentials are taken once for each query and each key; a pair costs a product and a reciprocal
-instead of a tanh. The gradient needs only r as well: d tanh(x) / dx = 4 r (1 − r).
+instead of a tanh. A decoder that comes back to its keys takes theirs once for all steps. The
+gradient needs only r as well: d tanh(x) / dx = 4 r (1 − r).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention.precision import without_autocast
+from regard.attention.precision import at_least_single, without_autocast
 
 TILE_NUMEL = 1 << 19
 """Numbers in a tile: two megabytes of float32, which stay in the cache."""
@@ -26,28 +27,44 @@ TILE_NUMEL = 1 << 19
 Tile = tuple[slice, slice, slice]
 
 
-def additive_scores(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+def additive_scores(
+    queries: Tensor, keys: Tensor, direction: Tensor, exponentials: Tensor | None = None
+) -> Tensor:
     """score[i, j] = v · tanh(qᵢ + kⱼ)
 
     queries (batch, …, query, hidden), keys (batch, …, key, hidden), direction (hidden,)
-    → (batch, …, query, key), in memory O(query × key).
+    → (batch, …, query, key), in memory O(query × key). `exponentials` are those of the keys, if
+    `key_exponentials` has taken them before; gradients go to the keys all the same.
     """
     dtype = torch.promote_types(queries.dtype, keys.dtype)
     # Half precision is too coarse for exponentials; the products are small, so nothing is lost.
     compute_dtype = torch.promote_types(dtype, torch.float32)
+    if exponentials is None or exponentials.dtype != compute_dtype:
+        exponentials = key_exponentials(keys.to(compute_dtype))
+    if exponentials is not None:
+        exponentials = _flatten_leading(exponentials)
     q, k = (_flatten_leading(x).to(compute_dtype) for x in (queries, keys))
     v = direction.to(compute_dtype)
     with without_autocast(queries.device):  # tiles are written into tensors of one precision
-        scores = _AdditiveScores.apply(q, k, v)  # type: ignore[no-untyped-call]
+        scores = _AdditiveScores.apply(q, k, v, exponentials)  # type: ignore[no-untyped-call]
     return scores.view(*queries.shape[:-1], keys.shape[-2]).to(dtype)
+
+
+@torch.no_grad()
+def key_exponentials(keys: Tensor) -> Tensor | None:
+    """e²ᵏ, in float32 or better; None where a key is too large for it."""
+    keys = at_least_single(keys)
+    return (2 * keys).exp_() if _in_range(keys) else None
 
 
 class _AdditiveScores(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
-        ctx.save_for_backward(queries, keys, direction)
+    def forward(
+        ctx: Any, queries: Tensor, keys: Tensor, direction: Tensor, exponentials: Tensor | None
+    ) -> Tensor:
+        ctx.save_for_backward(queries, keys, direction, exponentials)
         scores = queries.new_empty(*queries.shape[:-1], keys.shape[-2])
-        ratio = _Ratio(queries, keys)
+        ratio = _Ratio(queries, keys, exponentials)
         total = direction.sum()
         for batch, row, column in _tiles(queries, keys):
             weighted = ratio(batch, row, column) @ direction  # (batch, query, key)
@@ -56,17 +73,17 @@ class _AdditiveScores(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        queries, keys, direction = ctx.saved_tensors
+    def backward(ctx: Any, grad_scores: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        queries, keys, direction, exponentials = ctx.saved_tensors
         with without_autocast(queries.device):
-            return _gradients(queries, keys, direction, grad_scores)
+            ratio = _Ratio(queries, keys, exponentials)
+            return *_gradients(queries, keys, direction, ratio, grad_scores), None
 
 
 def _gradients(
-    queries: Tensor, keys: Tensor, direction: Tensor, grad_scores: Tensor
+    queries: Tensor, keys: Tensor, direction: Tensor, ratio: _Ratio, grad_scores: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     grad_queries, grad_keys = torch.zeros_like(queries), torch.zeros_like(keys)
-    ratio = _Ratio(queries, keys)
     grad_dot_r = torch.zeros_like(direction)  # Σ grad_scores · r, what v's gradient lacks
     for batch, row, column in _tiles(queries, keys):
         r = ratio(batch, row, column)  # (batch, query, key, hidden)
@@ -84,14 +101,11 @@ def _gradients(
 class _Ratio:
     """r = 1 / (1 + e²ᵃ e²ᵇ) for any tile of pairs."""
 
-    def __init__(self, queries: Tensor, keys: Tensor):
+    def __init__(self, queries: Tensor, keys: Tensor, exponentials: Tensor | None):
         self.queries, self.keys = queries, keys
-        # Within these bounds neither factor overflows or vanishes, and the product may do either:
-        # r is then 0 or 1, as it should be. Outside, the sum is taken before the exponential.
-        largest = 0.45 * math.log(torch.finfo(queries.dtype).max)
-        self.factored = _all_below(queries, largest) and _all_below(keys, largest)
-        if self.factored:
-            self.queries, self.keys = (2 * queries).exp_(), (2 * keys).exp_()
+        self.factored = exponentials is not None and _in_range(queries)
+        if exponentials is not None and self.factored:
+            self.queries, self.keys = (2 * queries).exp_(), exponentials
         self.one = queries.new_ones(())
         # One piece of memory for all tiles: fresh pages for each would cost more than the numbers.
         self.scratch = queries.new_empty(0)
@@ -109,8 +123,11 @@ class _Ratio:
         return torch.add(a, b, out=tile).mul_(-2).sigmoid_()
 
 
-def _all_below(tensor: Tensor, largest: float) -> bool:
-    return tensor.numel() == 0 or bool(tensor.abs().amax() < largest)
+def _in_range(vectors: Tensor) -> bool:
+    """Whether e²ᵃ neither overflows nor vanishes. The product of two such may do either: r is then
+    0 or 1, as it should be. Beyond, the sum is taken before the exponential."""
+    largest = 0.45 * math.log(torch.finfo(vectors.dtype).max)
+    return vectors.numel() == 0 or bool(vectors.abs().amax() < largest)
 
 
 def _flatten_leading(tensor: Tensor) -> Tensor:

@@ -15,7 +15,8 @@ from regard.attention.fused import fused_context, plain_context
 from regard.attention.masks import Causal, Mask, as_mask, fit
 from regard.attention.picking import Rows, pick_carried, pick_rows
 from regard.attention.positions import Bias
-from regard.attention.scores import Prepared, Score
+from regard.attention.prepared import Prepared
+from regard.attention.scores import Score
 from regard.attention.weighings import Softmax, Weighing
 
 SCORES_PER_BLOCK = 1 << 20

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.attention.picking import is_identity
+
 GROWTH = 64
 """Positions by which the store grows; a reallocation per token would copy everything per token."""
 
@@ -24,6 +26,12 @@ class _Store:
         # What was written in inference mode may be read but not written outside of it.
         read_only = self.keys.is_inference() and not torch.is_inference_mode_enabled()
         return self.keys.shape[-2] >= end and not read_only
+
+    def write(self, start: int, keys: Tensor, values: Tensor) -> None:
+        """Positions from `start` on, the last ones written."""
+        self.written = start + keys.shape[-2]
+        self.keys[..., start : self.written, :] = keys
+        self.values[..., start : self.written, :] = values
 
 
 class KeyValueCache:
@@ -46,11 +54,9 @@ class KeyValueCache:
             self._store = self._concatenate(keys, values)
         else:
             self._store = self._writable_store(end, keys, values)
-            self._store.keys[..., self.length : end, :] = keys
-            self._store.values[..., self.length : end, :] = values
-            self._store.written = end
+            self._store.write(self.length, keys, values)
         self.length = end
-        return self._store.keys[..., :end, :], self._store.values[..., :end, :]
+        return self._past(self._store)
 
     def branch(self) -> KeyValueCache:
         """Another cache with the same past. Each goes on by itself, and this one stays as it is.
@@ -62,17 +68,33 @@ class KeyValueCache:
         return other
 
     def pick(self, rows: Tensor) -> KeyValueCache:
-        """A cache for these rows of the batch, as a beam needs when some hypotheses go on."""
+        """A cache for these rows of the batch, as a beam needs when some hypotheses go on.
+
+        It has room for the next positions. All rows in their order are a branch: nothing is copied.
+        """
+        if self._store is None or is_identity(rows, self._store.keys.shape[0]):
+            return self.branch()
         picked = KeyValueCache()
-        if self._store is not None:
-            past = self._past(self._store)
+        past = self._past(self._store)
+        if torch.is_grad_enabled():
             keys, values = (tensor.index_select(0, rows) for tensor in past)
             picked._store = _Store(keys, values, self.length)
-            picked.length = self.length
+        else:
+            picked._store = _reserve(len(rows), self.length + 1, *past)
+            picked._store.write(0, *(tensor.index_select(0, rows) for tensor in past))
+        picked.length = self.length
         return picked
 
+    def detach(self) -> KeyValueCache:
+        """Another cache with the same past, through which no gradient goes back."""
+        other = self.branch()
+        store = self._store
+        if store is not None and (store.keys.requires_grad or store.values.requires_grad):
+            other._store = _Store(store.keys.detach(), store.values.detach(), store.written)
+        return other
+
     def _past(self, store: _Store) -> tuple[Tensor, Tensor]:
-        return store.keys[..., : self.length, :], store.values[..., : self.length, :]
+        return store.keys.narrow(-2, 0, self.length), store.values.narrow(-2, 0, self.length)
 
     def _concatenate(self, keys: Tensor, values: Tensor) -> _Store:
         """The past and the new in tensors of their own."""
@@ -87,16 +109,9 @@ class KeyValueCache:
         store = self._store
         if store is not None and store.written == self.length and store.can_hold(end):
             return store
-        capacity = -(-end // GROWTH) * GROWTH
-        grown = _Store(
-            keys.new_empty(*keys.shape[:2], capacity, keys.shape[-1]),
-            values.new_empty(*values.shape[:2], capacity, values.shape[-1]),
-            written=self.length,
-        )
+        grown = _reserve(keys.shape[0], end, keys, values)
         if store is not None:
-            past_keys, past_values = self._past(store)
-            grown.keys[..., : self.length, :] = past_keys
-            grown.values[..., : self.length, :] = past_values
+            grown.write(0, *self._past(store))
         return grown
 
     def _check(self, keys: Tensor, values: Tensor) -> None:
@@ -109,13 +124,18 @@ class KeyValueCache:
             return
         past = (self._store.keys, self._store.values)
         for name, old, new in zip(("keys", "values"), past, (keys, values), strict=True):
-            if _shape_without_positions(old) != _shape_without_positions(new):
+            if old.shape[:-2] != new.shape[:-2] or old.shape[-1] != new.shape[-1]:
                 raise ValueError(
                     f"{name} {tuple(new.shape)} do not continue a cache of {tuple(old.shape)} "
                     "(batch, head, position, size)"
                 )
 
 
-def _shape_without_positions(tensor: Tensor) -> tuple[int, ...]:
-    """(batch, head, size)"""
-    return (*tensor.shape[:-2], tensor.shape[-1])
+def _reserve(batch: int, end: int, keys: Tensor, values: Tensor) -> _Store:
+    """Room for positions up to `end`, in whole blocks, of vectors like these."""
+    capacity = -(-end // GROWTH) * GROWTH
+    return _Store(
+        keys.new_empty(batch, keys.shape[1], capacity, keys.shape[-1]),
+        values.new_empty(batch, values.shape[1], capacity, values.shape[-1]),
+        written=0,
+    )

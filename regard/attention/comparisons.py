@@ -6,7 +6,7 @@ an optimizer step, it still tells what was seen before the step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import torch
@@ -107,14 +107,27 @@ class InnerProduct(_VectorComparison):
         return replace(super().heads(heads), bias=self.bias and self.bias.heads(heads))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TanhSum(_VectorComparison):
     """score = v · tanh(q + k)"""
 
-    direction: Tensor  # (size,), v as it was
+    exponentials: Tensor | None = None  # (batch, …, key, size), e²ᵏ, where they have been taken
+    direction: Tensor = field(kw_only=True)  # (size,), v as it was
 
-    def scores(self) -> Tensor:
-        return additive_scores(self.queries, self.keys, self.direction)  # (batch, …, query, key)
+    def scores(self) -> Tensor:  # (batch, …, query, key)
+        return additive_scores(self.queries, self.keys, self.direction, self.exponentials)
+
+    def heads(self, heads: Tensor) -> TanhSum:
+        exponentials = self.exponentials
+        if exponentials is not None:
+            exponentials = exponentials.index_select(-3, heads)
+        return replace(super().heads(heads), exponentials=exponentials)
+
+    def pick(self, rows: Rows) -> TanhSum:
+        exponentials = self.exponentials
+        if exponentials is not None:
+            exponentials = pick_rows(exponentials, rows)
+        return replace(super().pick(rows), exponentials=exponentials)
 
 
 @dataclass(frozen=True)

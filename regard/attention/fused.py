@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from regard.attention.comparisons import InnerProduct
-from regard.attention.masks import Causal, Mask, fit
+from regard.attention.masks import Causal, Mask, Written, fit
 from regard.attention.precision import (
     HALF_DTYPES,
     at_least_single,
@@ -44,11 +44,18 @@ def fused_context(
             return _sdpa(comparison.queries, comparison.keys, values, None, scale)
         if isinstance(mask, Causal) and queries == keys:
             return _sdpa(comparison.queries, comparison.keys, values, None, scale, causal=True)
-        if mask.rows_alike:
-            row = torch.zeros(1, dtype=torch.long, device=values.device)
-            visible = fit(mask.visible(row, queries, keys), comparison.axes)
-            return _sdpa(comparison.queries, comparison.keys, values, visible, scale)
+        if mask.rows_alike or queries == 1:
+            row = _write_row(mask, comparison, values)
+            return _sdpa(comparison.queries, comparison.keys, values, row, scale)
     return _blockwise_context(comparison, values, mask, sharpness)
+
+
+def _write_row(mask: Mask, comparison: InnerProduct, values: Tensor) -> Tensor:
+    """The one row that stands for all queries, as the kernel takes it."""
+    if isinstance(mask, Written) and mask.rows_alike and autocast_dtype(values.device) is None:
+        return fit(mask.bias(values.dtype), comparison.axes)
+    row = torch.zeros(1, dtype=torch.long, device=values.device)
+    return fit(mask.visible(row, *comparison.sizes), comparison.axes)
 
 
 def _biased_context_under_autocast(

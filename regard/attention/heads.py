@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils import skip_init
 
 from regard.attention.attention import Attention
 from regard.attention.cache import KeyValueCache
 from regard.attention.masks import Mask
 from regard.attention.positions import PositionBias, Rotary
+from regard.attention.prepared import PreparedMemory
 from regard.attention.scores import ScaledDot, Score
 from regard.attention.weighings import Weighing
 
@@ -52,15 +55,14 @@ class MultiHead(nn.Module):
                 f"heads ({heads}) must be a multiple of key_value_heads ({key_value_heads}): "
                 "each group shares one"
             )
-        widths = [n * self.head_size for n in (heads, self.key_value_heads, self.key_value_heads)]
+        self.widths = [n * self.head_size for n in (heads, *[self.key_value_heads] * 2)]
         key_size = model_size if key_size is None else key_size
-        sizes = [model_size, key_size, key_size if value_size is None else value_size]
-        for name, size in zip(("model_size", "key_size", "value_size"), sizes, strict=True):
+        self.sizes = (model_size, key_size, key_size if value_size is None else value_size)
+        for name, size in zip(("model_size", "key_size", "value_size"), self.sizes, strict=True):
             if size < 1:
                 raise ValueError(f"{name} ({size}) must be 1 or more")
-        same_size = sizes[0] == sizes[1] == sizes[2]
-        projection = PackedProjection if same_size else SeparateProjections
-        self.projection = projection(sizes, widths, bias)
+        self.packed = len(set(self.sizes)) == 1
+        self.projection = _make_projection(self.sizes, self.widths, bias)
         self.attention = Attention(ScaledDot() if score is None else score, weigh, dropout)
         if position is not None and key_size != model_size:
             raise ValueError(
@@ -70,86 +72,125 @@ class MultiHead(nn.Module):
             )
         _check_position(position, heads, self.head_size)
         self.position = position
-        self.output = nn.Linear(widths[0], model_size, bias=bias)
+        self.output = nn.Linear(self.widths[0], model_size, bias=bias)
+
+    def prepare(self, keys: Tensor, values: Tensor | None = None) -> PreparedMemory:
+        """Project memory ahead of the first query, for decoders that come back to it.
+
+        memory = attention.prepare(encoded)
+        attention(query, memory, mask=mask)  # at every step
+        """
+        if self.position is not None:
+            raise ValueError(
+                f"position ({type(self.position).__name__}) needs queries and keys of one "
+                "sequence, but what is prepared is memory of another: distances between two mean "
+                "nothing"
+            )
+        k, v = (self._repeat_key_value_heads(x) for x in self._project_memory(keys, values))
+        return PreparedMemory(self.attention.prepare(k), v)
 
     def forward(
         self,
         queries: Tensor,
-        keys: Tensor | None = None,
+        keys: Tensor | PreparedMemory | None = None,
         values: Tensor | None = None,
         mask: Mask | Tensor | None = None,
         cache: KeyValueCache | None = None,
         carried: Any = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
         """queries (batch, query, model), keys (batch, key, …), values (batch, key, …)
         → (batch, query, model).
 
         Without keys the queries look at themselves; without values the keys are read. With a
-        `position` the queries must be the last of the keys.
+        `position` the queries must be the last of the keys. `positions`, (key,) or (batch, key),
+        say where the keys stand that `Rotary` turns; without them they follow one another.
         """
-        q, k, v = self.projection(queries, keys, values)
+        if isinstance(keys, PreparedMemory):
+            if values is not None or cache is not None:
+                raise ValueError(
+                    "prepared keys have their values, and take neither more nor a cache"
+                )
+            q = self._project_queries(queries)
+            return self._merge(self.attention(q, keys.keys, keys.values, mask, carried).context)
+        q, k, v = self._project(queries, keys, values)
+        if positions is not None:
+            _check_turned(self.position, positions, k.shape[-2])
         if self.position is not None and keys is not None and keys is not queries:
             _check_one_sequence(self.position, queries, keys)
-        q = self._split(q, self.heads)  # (batch, head, query, size)
-        k, v = (self._split(x, self.key_value_heads) for x in (k, v))  # (batch, group, key, size)
         if isinstance(self.position, Rotary):
-            end = k.shape[-2] + (0 if cache is None else cache.length)
-            q, k = (self._rotate(self.position, x, end) for x in (q, k))
+            if positions is None:
+                before = 0 if cache is None else cache.length
+                positions = torch.arange(before, before + k.shape[-2], device=k.device)
+            q = self.position(q, positions[..., k.shape[-2] - q.shape[-2] :])
+            k = self.position(k, positions)
         if cache is not None:
             k, v = cache.append(k, v)
-        k, v = (self._repeat_key_value_heads(x) for x in (k, v))  # (batch, head, key, size)
+        if self.key_value_heads < self.heads:
+            k, v = (self._repeat_key_value_heads(x) for x in (k, v))  # (batch, head, key, size)
         bias = None
         if isinstance(self.position, PositionBias):
             bias = self.position(q.shape[-2], k.shape[-2], q.device)
-        attended = self.attention(q, k, v, mask, carried, bias)
-        return self.output(attended.context.transpose(-3, -2).flatten(-2))
+        return self._merge(self.attention(q, k, v, mask, carried, bias).context)
 
-    def _split(self, vectors: Tensor, heads: int) -> Tensor:
+    def _project(
+        self, queries: Tensor, keys: Tensor | None, values: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """q (batch, head, query, size), k and v (batch, group, key, size)"""
+        if keys is not None:
+            return self._project_queries(queries), *self._project_memory(keys, values)
+        if values is not None:
+            raise ValueError(f"values {tuple(values.shape)} came without their keys")
+        if not self.packed:
+            raise ValueError("keys are needed: this attention was built for keys of another size")
+        _check_input("queries", queries, self.sizes[0])
+        projected = self._split(self.projection(queries))  # (batch, head + 2 groups, query, size)
+        groups = self.key_value_heads
+        q, k, v = projected.split_with_sizes((self.heads, groups, groups), dim=-3)
+        return q, k, v
+
+    def _project_queries(self, queries: Tensor) -> Tensor:
+        """(batch, head, query, size)"""
+        _check_input("queries", queries, self.sizes[0])
+        return self._split(self._project_part(queries, 0))
+
+    def _project_memory(self, keys: Tensor, values: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Each (batch, group, key, size)"""
+        values = keys if values is None else values
+        _check_input("keys", keys, self.sizes[1])
+        _check_input("values", values, self.sizes[2])
+        return self._split(self._project_part(keys, 1)), self._split(self._project_part(values, 2))
+
+    def _project_part(self, vectors: Tensor, part: int) -> Tensor:
+        """The projection to queries (0), keys (1) or values (2) alone."""
+        if isinstance(self.projection, SeparateProjections):
+            return self.projection[part](vectors)
+        start = sum(self.widths[:part])
+        rows = slice(start, start + self.widths[part])
+        if _is_plain_linear(self.projection):
+            weight, bias = self.projection.weight, self.projection.bias
+            return F.linear(vectors, weight[rows], None if bias is None else bias[rows])
+        # Whatever took its place, quantised perhaps, has no matrix that could be cut.
+        return self.projection(vectors)[..., rows]
+
+    def _split(self, vectors: Tensor) -> Tensor:
+        """(batch, position, head · size) → (batch, head, position, size)"""
+        heads = vectors.shape[-1] // self.head_size
         return vectors.unflatten(-1, (heads, self.head_size)).transpose(-3, -2)
 
-    def _rotate(self, rotary: Rotary, vectors: Tensor, end: int) -> Tensor:
-        """The last of the vectors stands at `end` − 1, be they queries or keys."""
-        positions = torch.arange(end - vectors.shape[-2], end, device=vectors.device)
-        return rotary(vectors, positions)
+    def _merge(self, context: Tensor) -> Tensor:
+        """(batch, head, query, size) → (batch, query, model)"""
+        return self.output(context.transpose(-3, -2).flatten(-2))
 
     def _repeat_key_value_heads(self, vectors: Tensor) -> Tensor:
         group = self.heads // self.key_value_heads
         return vectors if group == 1 else vectors.repeat_interleave(group, dim=-3)
 
 
-class PackedProjection(nn.Module):
-    """Queries, keys and values from vectors of one size: one matrix, used whole or in part."""
-
-    def __init__(self, sizes: list[int], widths: list[int], bias: bool):
-        super().__init__()
-        self.widths = widths
-        self.weight = nn.Parameter(torch.empty(sum(widths), sizes[0]))
-        self.bias = nn.Parameter(torch.zeros(sum(widths))) if bias else None
-        nn.init.xavier_uniform_(self.weight)
-
-    def forward(
-        self, queries: Tensor, keys: Tensor | None, values: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        _check_input("queries", queries, self.weight.shape[1])
-        if keys is None:
-            if values is not None:
-                raise ValueError(f"values {tuple(values.shape)} came without their keys")
-            q, k, v = F.linear(queries, self.weight, self.bias).split(self.widths, dim=-1)
-            return q, k, v
-        values = keys if values is None else values
-        _check_input("keys", keys, self.weight.shape[1])
-        _check_input("values", values, self.weight.shape[1])
-        weights = self.weight.split(self.widths)
-        biases = (None, None, None) if self.bias is None else self.bias.split(self.widths)
-        sources = (queries, keys, values)
-        q, k, v = (F.linear(x, w, b) for x, w, b in zip(sources, weights, biases, strict=True))
-        return q, k, v
-
-
 class SeparateProjections(nn.Module):
     """Queries, keys and values from vectors of different sizes."""
 
-    def __init__(self, sizes: list[int], widths: list[int], bias: bool):
+    def __init__(self, sizes: Sequence[int], widths: Sequence[int], bias: bool):
         super().__init__()
         self.query, self.key, self.value = (
             nn.Linear(size, width, bias=bias) for size, width in zip(sizes, widths, strict=True)
@@ -157,16 +198,25 @@ class SeparateProjections(nn.Module):
         for part in (self.query, self.key, self.value):
             nn.init.xavier_uniform_(part.weight)
 
-    def forward(
-        self, queries: Tensor, keys: Tensor | None, values: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        if keys is None:
-            raise ValueError("keys are needed: this attention was built for keys of another size")
-        values = keys if values is None else values
-        _check_input("queries", queries, self.query.in_features)
-        _check_input("keys", keys, self.key.in_features)
-        _check_input("values", values, self.value.in_features)
-        return self.query(queries), self.key(keys), self.value(values)
+    def __getitem__(self, part: int) -> nn.Module:
+        return (self.query, self.key, self.value)[part]
+
+
+def _make_projection(sizes: Sequence[int], widths: Sequence[int], bias: bool) -> nn.Module:
+    """One matrix for queries, keys and values where they come from vectors of one size."""
+    if len(set(sizes)) > 1:
+        return SeparateProjections(sizes, widths, bias)
+    # Its numbers are drawn once, here; torch's own draw would be thrown away.
+    device = torch.get_default_device()
+    packed = skip_init(nn.Linear, sizes[0], sum(widths), bias=bias, device=device)
+    nn.init.xavier_uniform_(packed.weight)
+    if bias:
+        nn.init.zeros_(packed.bias)
+    return packed
+
+
+def _is_plain_linear(module: nn.Module) -> TypeGuard[nn.Linear]:
+    return type(module).forward is nn.Linear.forward
 
 
 def _head_size(model_size: int, heads: int, head_size: int | None) -> int:
@@ -191,6 +241,17 @@ def _check_position(position: Rotary | PositionBias | None, heads: int, head_siz
         )
     if isinstance(position, PositionBias) and position.heads != heads:
         raise ValueError(f"position is made for {position.heads} heads, there are {heads}")
+
+
+def _check_turned(position: nn.Module | None, positions: Tensor, keys: int) -> None:
+    if not isinstance(position, Rotary):
+        kind = "none" if position is None else type(position).__name__
+        raise ValueError(
+            f"positions {tuple(positions.shape)} were given, but only Rotary turns by them, and "
+            f"the position here is {kind}"
+        )
+    if positions.shape[-1] != keys:
+        raise ValueError(f"positions {tuple(positions.shape)} must be one for each of {keys} keys")
 
 
 def _check_one_sequence(position: nn.Module, queries: Tensor, keys: Tensor) -> None:

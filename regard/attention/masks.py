@@ -28,7 +28,7 @@ class Mask:
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
         """The answer for the queries numbered `rows`, out of `queries`, over all `keys`.
 
-        Boolean, (batch, rows, key) or (batch, head, rows, key); size-1 axes broadcast.
+        Boolean, (batch, rows, key) or (batch, …, rows, key); size-1 axes broadcast.
         """
         raise NotImplementedError
 
@@ -46,6 +46,10 @@ class Mask:
     def dense(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
         """The whole mask written out, for small ones and for pictures."""
         return self.visible(torch.arange(queries, device=device), queries, keys)
+
+    def written(self, queries: int, keys: int, device: torch.device | str | None = None) -> Written:
+        """The whole mask written out once, for all layers of a decoding step to share."""
+        return Written(self.dense(queries, keys, device))
 
     def __and__(self, other: Mask | Tensor) -> Mask:
         return Both(self, as_mask(other))
@@ -112,14 +116,16 @@ class Window(Mask):
 
 
 class _LengthMask(Mask):
-    """What padding and prefix share: a length for each row of the batch."""
+    """What padding and prefix share: a length for each row of the batch, or for each place in all
+    leading axes, as for the words of each sentence of each document."""
 
     rows_alike = True
 
     def __init__(self, lengths: Tensor):
-        if not isinstance(lengths, Tensor) or lengths.dim() != 1 or not _is_integer(lengths):
+        if not isinstance(lengths, Tensor) or lengths.dim() < 1 or not _is_integer(lengths):
             raise ValueError(
-                f"lengths ({_describe(lengths)}) must be a tensor of whole numbers (batch,)"
+                f"lengths ({_describe(lengths)}) must be a tensor of whole numbers (batch,) "
+                "or (batch, …)"
             )
         if lengths.numel() and int(lengths.min()) < 0:
             raise ValueError(f"lengths ({lengths.tolist()}) must be 0 or more")
@@ -130,11 +136,23 @@ class _LengthMask(Mask):
         return f"{type(self).__name__}({self.lengths.tolist()})"
 
     def check(self, leading: tuple[int, ...], queries: int, keys: int) -> None:
-        _check_batch(f"{type(self).__name__} lengths", self.lengths.shape[0], leading)
+        name, shape = f"{type(self).__name__} lengths", tuple(self.lengths.shape)
+        if len(shape) == 1:
+            _check_batch(name, shape[0], leading)
+        elif not _broadcasts(shape, leading):
+            raise ValueError(f"{name} {shape} do not fit the leading axes of the scores {leading}")
+
+    def _column(self) -> Tensor:
+        """(batch, …, 1, 1)"""
+        return self.lengths.unsqueeze(-1).unsqueeze(-1)
 
 
 class Padding(_LengthMask):
-    """Keys beyond a row's length are padding and may not be seen; `side` says where it stands."""
+    """Keys beyond a row's length are padding and may not be seen; `side` says where it stands.
+
+    Padding(lengths)  # (batch,): the same for all heads, or whatever follows the batch
+    Padding(words_per_sentence)  # (batch, sentence), for keys (batch, sentence, word, size)
+    """
 
     def __init__(self, lengths: Tensor, side: str = "right"):
         super().__init__(lengths)
@@ -143,7 +161,7 @@ class Padding(_LengthMask):
         self.side = side
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
-        column, lengths = _key_positions(rows, keys), self.lengths.view(-1, 1, 1)
+        column, lengths = _key_positions(rows, keys), self._column()
         return column < lengths if self.side == "right" else column >= keys - lengths
 
     def pick(self, rows: Rows) -> Padding:
@@ -155,7 +173,7 @@ class Prefix(_LengthMask):
     prefix language model of Raffel et al. (2020), section 3.2.1."""
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
-        return _key_positions(rows, keys) < self.lengths.view(-1, 1, 1)
+        return _key_positions(rows, keys) < self._column()
 
     def pick(self, rows: Rows) -> Prefix:
         return Prefix(_pick(self.lengths, rows))
@@ -189,7 +207,7 @@ class Packed(Mask):
 
 
 class Dense(Mask):
-    """A mask somebody wrote out: (query, key), (batch, query, key) or (batch, head, query, key).
+    """A mask somebody wrote out: (query, key), (batch, query, key) or (batch, …, query, key).
 
     It is not copied, since it may be an expanded view of something small: leave it as it is for as
     long as somebody may ask for weights.
@@ -201,10 +219,10 @@ class Dense(Mask):
                 f"mask ({_describe(allowed)}) must be a boolean tensor or a Mask, "
                 "True where a query may look"
             )
-        if not 2 <= allowed.dim() <= 4:
+        if allowed.dim() < 2:
             raise ValueError(
                 f"mask {tuple(allowed.shape)} must be (query, key), (batch, query, key) "
-                "or (batch, head, query, key)"
+                "or (batch, …, query, key)"
             )
         self.allowed = allowed if allowed.dim() > 2 else allowed.unsqueeze(0)
         self.rows_alike = self.allowed.shape[-2] == 1
@@ -217,12 +235,26 @@ class Dense(Mask):
         aligned = (shape[0], *[1] * (len(scores) - len(shape)), *shape[1:])
         if len(leading) == 0 and shape[0] == 1:
             aligned = shape[1:]
-        same_axes = len(aligned) == len(scores)
-        if not same_axes or any(n not in (1, m) for n, m in zip(aligned, scores, strict=True)):
+        if not _broadcasts(aligned, scores):
             raise ValueError(f"mask {shape} does not fit the scores {scores} (…, query, key)")
 
     def pick(self, rows: Rows) -> Dense:
-        return Dense(_pick(self.allowed, rows))
+        return type(self)(_pick(self.allowed, rows))
+
+
+class Written(Dense):
+    """A mask that was written out for several attentions, which then share its numbers, too."""
+
+    def __init__(self, allowed: Tensor):
+        super().__init__(allowed)
+        self._bias: Tensor | None = None
+
+    def bias(self, dtype: torch.dtype) -> Tensor:
+        """0 where one may look and −∞ elsewhere: what a kernel adds to the scores."""
+        if self._bias is None or self._bias.dtype != dtype:
+            zeros = torch.zeros(self.allowed.shape, dtype=dtype, device=self.allowed.device)
+            self._bias = zeros.masked_fill(~self.allowed, float("-inf"))
+        return self._bias
 
 
 class _Combination(Mask):
@@ -302,6 +334,13 @@ def _describe(thing: object) -> str:
 def _pick(tensor: Tensor, rows: Rows) -> Tensor:
     """A batch axis of size 1 broadcasts and stays as it is."""
     return tensor if tensor.shape[0] == 1 else pick_rows(tensor, rows)
+
+
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether the axes are as many, and each is the target's or 1."""
+    if len(shape) != len(target):
+        return False
+    return all(n in (1, m) for n, m in zip(shape, target, strict=True))
 
 
 def _check_batch(name: str, size: int, leading: tuple[int, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 Rows = int | slice | Tensor
@@ -11,10 +12,16 @@ Rows = int | slice | Tensor
 
 
 def pick_rows(tensor: Tensor, rows: Rows) -> Tensor:
-    """These rows of (batch, …): a copy if they are numbered one by one, else a view."""
+    """These rows of (batch, …): a copy if they are numbered one by one, else a view. All of them in
+    their order are the tensor itself."""
     if isinstance(rows, Tensor):
-        return tensor.index_select(0, rows)
+        return tensor if is_identity(rows, len(tensor)) else tensor.index_select(0, rows)
     return tensor[rows : rows + 1] if isinstance(rows, int) else tensor[rows]
+
+
+def is_identity(rows: Tensor, batch: int) -> bool:
+    """Whether these are all rows of the batch in their order, so that nothing need be copied."""
+    return len(rows) == batch and torch.equal(rows, torch.arange(batch, device=rows.device))
 
 
 def pick_carried(carried: Any, rows: Rows, batch: int) -> Any:

@@ -47,16 +47,17 @@ class Sinusoidal(nn.Module):
         table = sinusoids(torch.arange(longest), model_size)  # (position, model)
         self.register_buffer("table", table, persistent=False)
 
-    def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
-        """vectors (batch, position, size), the first of them standing at `start`."""
-        end = _end_position(vectors, start, self.model_size)
+    def forward(self, vectors: Tensor, start: int = 0, positions: Tensor | None = None) -> Tensor:
+        """vectors (batch, position, size), the first of them standing at `start`, or each where
+        `positions` say, (position,) or (batch, position)."""
+        end = _end_position(vectors, start, self.model_size, positions)
         stale = self.table.dtype != vectors.dtype or self.table.device != vectors.device
         if stale or self.table.shape[0] < end:
             length = self.table.shape[0]
             grown = 2 * length if length < end else length
-            positions = torch.arange(max(end, grown), device=vectors.device)
-            self.table = sinusoids(positions, self.model_size, vectors.dtype)
-        return vectors + self.table[start:end]
+            longest = torch.arange(max(end, grown), device=vectors.device)
+            self.table = sinusoids(longest, self.model_size, vectors.dtype)
+        return vectors + self.table[slice(start, end) if positions is None else positions]
 
 
 class LearnedPositions(nn.Module):
@@ -70,23 +71,46 @@ class LearnedPositions(nn.Module):
         self.table = nn.Parameter(torch.empty(longest, model_size))
         nn.init.normal_(self.table, std=0.02)
 
-    def forward(self, vectors: Tensor, start: int = 0) -> Tensor:
-        end = _end_position(vectors, start, self.table.shape[1])
+    def forward(self, vectors: Tensor, start: int = 0, positions: Tensor | None = None) -> Tensor:
+        """vectors (batch, position, size), the first of them standing at `start`, or each where
+        `positions` say, (position,) or (batch, position)."""
+        end = _end_position(vectors, start, self.table.shape[1], positions)
         if end > self.table.shape[0]:
+            first = start if positions is None else int(positions.min())
             raise ValueError(
-                f"positions {start} … {end - 1} were asked for, but this model knows "
+                f"positions {first} … {end - 1} were asked for, but this model knows "
                 f"{self.table.shape[0]} (longest)"
             )
-        return vectors + self.table[start:end]
+        return vectors + self.table[slice(start, end) if positions is None else positions]
 
 
-def _end_position(vectors: Tensor, start: int, size: int) -> int:
-    """One past the position of the last vector."""
+def _end_position(vectors: Tensor, start: int, size: int, positions: Tensor | None) -> int:
+    """One past the position of the last vector, or of the farthest."""
     if vectors.dim() < 2 or vectors.shape[-1] != size:
         raise ValueError(f"vectors {tuple(vectors.shape)} must be (…, position, {size})")
+    if positions is not None:
+        if start:
+            raise ValueError(f"start ({start}) and positions were given: either says all")
+        return _check_positions(positions, tuple(vectors.shape[:-1]))
     if start < 0:
         raise ValueError(f"start ({start}) must be 0 or more")
     return start + vectors.shape[-2]
+
+
+def _check_positions(positions: Tensor, shape: tuple[int, ...]) -> int:
+    """One past the farthest of these positions, which are for vectors (*shape, size)."""
+    try:
+        fits = torch.broadcast_shapes(positions.shape, shape) == torch.Size(shape)
+    except RuntimeError:
+        fits = False
+    if not fits or positions.is_floating_point():
+        raise ValueError(
+            f"positions {positions.dtype} {tuple(positions.shape)} must be whole numbers, one for "
+            f"each of the vectors {shape}"
+        )
+    if positions.numel() and int(positions.min()) < 0:
+        raise ValueError(f"positions ({int(positions.min())} among them) must be 0 or more")
+    return int(positions.max()) + 1 if positions.numel() else 0
 
 
 class Rotary(nn.Module):
@@ -106,7 +130,10 @@ class Rotary(nn.Module):
         self.head_size, self.base, self.interleaved = head_size, base, interleaved
 
     def forward(self, vectors: Tensor, positions: Tensor) -> Tensor:
-        """vectors (…, position, size), positions (position,) or (batch, 1, position)."""
+        """vectors (batch, …, position, size), positions (position,), or (batch, position) for rows
+        that do not all begin at one place."""
+        while 1 < positions.dim() < vectors.dim() - 1:
+            positions = positions.unsqueeze(1)  # (batch, 1, position), for all heads
         # In double precision whatever the vectors are: an angle of 1,000 has no digits to spare.
         even = torch.arange(0, self.head_size, 2, device=positions.device, dtype=torch.float64)
         frequencies = self.base ** (-even / self.head_size)

@@ -8,20 +8,14 @@ same memory at every step.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from regard.attention.additive import key_exponentials
 from regard.attention.comparisons import Comparison, InnerProduct, Table, TanhSum
 from regard.attention.precision import at_least_single
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Keys as a score wants them, transformed ahead of the first query."""
-
-    keys: Tensor  # (batch, …, key, size)
+from regard.attention.prepared import AdditiveKeys, Prepared
 
 
 class Score(nn.Module):
@@ -158,10 +152,16 @@ class Additive(Score):
         _check_size("keys", keys, self.key.in_features)
         return self.key(keys)  # (batch, …, key, hidden)
 
+    def prepare(self, keys: Tensor) -> AdditiveKeys:
+        transformed = self.transform_keys(keys)
+        return AdditiveKeys(transformed, key_exponentials(transformed))
+
     def compare(self, queries: Tensor, keys: Prepared) -> Comparison:
         # A clone, since an Attended outlives optimizer steps and must not see v change.
         direction = self.direction.clone()
-        return TanhSum(self.transform_queries(queries), keys.keys, direction=direction)
+        exponentials = keys.exponentials if isinstance(keys, AdditiveKeys) else None
+        transformed = self.transform_queries(queries)
+        return TanhSum(transformed, keys.keys, exponentials, direction=direction)
 
 
 class Location(Score):

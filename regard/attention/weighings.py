@@ -148,6 +148,7 @@ class HardSample(NamedTuple):
     positions: Tensor  # (batch, …, query), the key looked at
     log_probability: Tensor  # (batch, …, query), of having looked there
     entropy: Tensor  # (batch, …, query), of the distribution sampled from
+    distribution: Tensor  # (batch, …, query, key), the softmax that was sampled from
 
 
 class Hard(Weighing):
@@ -155,15 +156,17 @@ class Hard(Weighing):
 
     Sampling has no gradient. ∇ log p(position) · (reward − baseline) stands in for it, with the
     entropy as a bonus; both are left behind in `carried`, as a `HardSample`. In evaluation the most
-    likely position is taken, or one is sampled all the same.
+    likely position is taken ("argmax"), one is sampled all the same ("sample"), or the whole
+    distribution weighs the values, which reads what sampling reads on average ("expected").
 
-    Xu et al. (2015), section 4.1, equations 11 and 12; Williams (1992).
+    Xu et al. (2015), section 4.1, equations 11 and 12, and section 4.2, equation 8, for the
+    expected value; Williams (1992).
     """
 
     def __init__(self, evaluate: str = "argmax", generator: torch.Generator | None = None):
         super().__init__()
-        if evaluate not in ("argmax", "sample"):
-            raise ValueError(f"evaluate ({evaluate!r}) must be 'argmax' or 'sample'")
+        if evaluate not in ("argmax", "sample", "expected"):
+            raise ValueError(f"evaluate ({evaluate!r}) must be 'argmax', 'sample' or 'expected'")
         self.evaluate, self.generator = evaluate, generator
 
     def forward(
@@ -171,7 +174,7 @@ class Hard(Weighing):
     ) -> tuple[Tensor, HardSample]:
         if scores.shape[-1] == 0:
             nothing = scores.sum(dim=-1)
-            return scores, HardSample(torch.zeros_like(nothing).long(), nothing, nothing)
+            return scores, HardSample(torch.zeros_like(nothing).long(), nothing, nothing, scores)
         weights = masked_softmax(scores, mask)
         blind = weights.detach().sum(dim=-1) == 0  # (batch, …, query)
         # A blind query samples from the uniform distribution, and its sample is then taken away.
@@ -180,14 +183,19 @@ class Hard(Weighing):
         log_probabilities = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
         log_probability = log_probabilities.gather(-1, positions.unsqueeze(-1)).squeeze(-1)
         entropy = -(probabilities * log_probabilities).sum(dim=-1)
-        one_hot = torch.zeros_like(probabilities).scatter(-1, positions.unsqueeze(-1), 1.0)
         sample = HardSample(
-            positions, log_probability.masked_fill(blind, 0.0), entropy.masked_fill(blind, 0.0)
+            positions,
+            log_probability.masked_fill(blind, 0.0),
+            entropy.masked_fill(blind, 0.0),
+            weights,
         )
+        if not self.training and self.evaluate == "expected":
+            return weights, sample
+        one_hot = torch.zeros_like(probabilities).scatter(-1, positions.unsqueeze(-1), 1.0)
         return one_hot.masked_fill(blind.unsqueeze(-1), 0.0), sample
 
     def _sample(self, probabilities: Tensor) -> Tensor:
-        if not self.training and self.evaluate == "argmax":
+        if not self.training and self.evaluate != "sample":
             return probabilities.argmax(dim=-1)
         flat = probabilities.reshape(-1, probabilities.shape[-1])
         return torch.multinomial(flat, 1, generator=self.generator).view(probabilities.shape[:-1])

@@ -64,14 +64,14 @@ class Seq2SeqState:
         return replace(
             picked,
             memory=self.memory.index_select(0, rows),
-            keys=Prepared(self.keys.keys.index_select(0, rows)),
-            mask=Padding(self.mask.lengths.index_select(0, rows)),
+            keys=self.keys.pick(rows),
+            mask=self.mask.pick(rows),
             sentences=sentences,
         )
 
     def detach(self) -> Seq2SeqState:
-        keys = Prepared(self.keys.keys.detach())
-        return replace(self, hidden=self.hidden.detach(), memory=self.memory.detach(), keys=keys)
+        parts = {name: getattr(self, name).detach() for name in ("hidden", "memory", "keys")}
+        return replace(self, **parts)
 
 
 class Seq2Seq(nn.Module):

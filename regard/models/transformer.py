@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -85,18 +85,16 @@ class TransformerState:
     """The keys and values of all that was said, a cache for each layer."""
 
     caches: tuple[KeyValueCache, ...]
-    rows: Tensor  # (batch,), 0, 1, 2, …
     length: int = 0  # positions in the caches, padding among them
     lengths: Tensor | None = None  # (batch,), words among them; None when all of them are
 
     def pick(self, rows: Tensor) -> TransformerState:
         lengths = None if self.lengths is None else self.lengths.index_select(0, rows)
         caches = tuple(cache.pick(rows) for cache in self.caches)
-        return TransformerState(caches, torch.arange(len(rows)).to(rows), self.length, lengths)
+        return replace(self, caches=caches, lengths=lengths)
 
     def detach(self) -> TransformerState:
-        with torch.no_grad():
-            return self.pick(self.rows)
+        return replace(self, caches=tuple(cache.detach() for cache in self.caches))
 
     def branch(self) -> tuple[KeyValueCache, ...]:
         """Caches to go on with, so that others can still go on from this state."""
@@ -157,8 +155,7 @@ class TransformerLM(nn.Module):
         return self.norm(vectors)
 
     def start(self, batch: Words) -> TransformerState:
-        rows = torch.arange(len(batch.inputs), device=batch.inputs.device)
-        state = TransformerState(tuple(KeyValueCache() for _ in self.layers), rows)
+        state = TransformerState(tuple(KeyValueCache() for _ in self.layers))
         return self._continue_from(state, batch.inputs, _count_words(batch, state))[1]
 
     def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
@@ -175,7 +172,7 @@ class TransformerLM(nn.Module):
         caches = state.branch()
         vectors = self._compute_features(ids, positions, mask, caches)
         length = state.length + ids.shape[1]
-        return vectors, TransformerState(caches, state.rows, length, lengths)
+        return vectors, TransformerState(caches, length, lengths)
 
     def _locate(
         self, count: int, before: int, lengths: Tensor | None
@@ -189,9 +186,12 @@ class TransformerLM(nn.Module):
             self._check_length(end)
             return slice(before, end), Causal()
         self._check_length(int(lengths.max()))
-        padding = (end - lengths).unsqueeze(1)  # (batch, 1)
-        positions = torch.arange(before, end, device=lengths.device) - padding  # (batch, position)
-        return positions.clamp(min=0), Causal() & Padding(lengths, side="left")
+        gaps = (end - lengths).unsqueeze(1)  # (batch, 1)
+        positions = torch.arange(before, end, device=lengths.device) - gaps  # (batch, position)
+        padding = Padding(lengths, side="left")
+        # The one word of a step sees all before it. Written once, its mask serves every layer.
+        mask = padding.written(1, end, lengths.device) if count == 1 else Causal() & padding
+        return positions.clamp(min=0), mask
 
     def _locate_packed(self, documents: Tensor) -> tuple[Tensor, Mask]:
         """Positions counted from a document's first word; other documents are never seen."""

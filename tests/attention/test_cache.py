@@ -247,3 +247,36 @@ def test_a_cache_filled_in_inference_mode_goes_on_outside_of_it():
     with torch.no_grad():
         keys, _ = cached.append(torch.zeros(2, 3, 1, 5), torch.zeros(2, 3, 1, 5))
     assert keys[0, 0, :, 0].tolist() == [1.0, 0.0]
+
+
+def test_a_picked_cache_has_room_for_the_next_positions():
+    cached = KeyValueCache()
+    with torch.no_grad():
+        cached.append(torch.ones(3, 1, 3, 1), torch.ones(3, 1, 3, 1))  # a block, full
+        picked = cached.pick(torch.tensor([2, 0]))
+        first, _ = picked.append(torch.zeros(2, 1, 1, 1), torch.zeros(2, 1, 1, 1))
+        second, _ = picked.append(torch.zeros(2, 1, 1, 1), torch.zeros(2, 1, 1, 1))
+    assert first.data_ptr() == second.data_ptr()
+    assert second.flatten(1).tolist() == 2 * [[1.0, 1.0, 1.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_all_rows_in_their_order_are_picked_without_a_copy(grad):
+    cached = KeyValueCache()
+    with torch.set_grad_enabled(grad):
+        before, _ = cached.append(torch.ones(2, 1, 1, 1), torch.ones(2, 1, 1, 1))
+        same, other = cached.pick(torch.arange(2)), cached.pick(torch.tensor([0]))
+        assert same._store.keys.data_ptr() == before.data_ptr()
+        assert other._store.keys.data_ptr() != before.data_ptr()
+        same.append(torch.zeros(2, 1, 1, 1), torch.zeros(2, 1, 1, 1))
+        after, _ = cached.append(torch.full((2, 1, 1, 1), 7.0), torch.full((2, 1, 1, 1), 7.0))
+    assert after.flatten(1).tolist() == 2 * [[1.0, 7.0]]
+
+
+def test_gradients_reach_the_past_through_picked_rows():
+    cached = KeyValueCache()
+    past = torch.ones(2, 1, 1, 1, requires_grad=True)
+    cached.append(past, past)
+    keys, _ = cached.pick(torch.tensor([1, 1])).append(past, past)
+    keys.sum().backward()
+    assert past.grad.flatten().tolist() == [1.0, 3.0]

@@ -137,7 +137,7 @@ def test_shared_keys_and_values_are_repeated_ones(groups):
     full = MultiHead(heads * size, heads).double()
     with torch.no_grad():
         for name in ("weight", "bias"):
-            q, k, v = getattr(shared.projection, name).split(shared.projection.widths)
+            q, k, v = getattr(shared.projection, name).split(shared.widths)
             each = [[part[g * size : (g + 1) * size] for g in range(groups)] for part in (k, v)]
             own = [torch.cat([part[h * groups // heads] for h in range(heads)]) for part in each]
             getattr(full.projection, name).copy_(torch.cat([q, *own]))
@@ -359,3 +359,50 @@ def test_a_mask_of_the_wrong_kind_is_named():
         model(x, mask=torch.zeros(2, 7, 7))
     with pytest.raises(ValueError, match=r"mask \(2, 5, 7, 7\) does not fit the scores"):
         model(x, mask=torch.ones(2, 5, 7, 7, dtype=torch.bool))
+
+
+class Eighths(nn.Module):
+    """Stands in for a quantised layer: called like a Linear, with no weight to be cut or named."""
+
+    def __init__(self, linear):
+        super().__init__()
+        self.steps = (linear.weight.detach() * 8).round().to(torch.int8)
+        self.offset = linear.bias.detach()
+
+    def forward(self, vectors):
+        return vectors @ (self.steps.to(vectors.dtype) / 8).T + self.offset
+
+
+@pytest.mark.parametrize("key_size", [SIZE, 11], ids=["packed", "separate"])
+def test_projections_can_be_swapped(key_size):
+    """What the swapped layers compute is what torch's heads compute with the rounded weights."""
+    model = randomise(MultiHead(SIZE, HEADS, key_size=key_size))
+    rounded = copy.deepcopy(model)
+    for name, part in list(model.named_modules()):
+        if isinstance(part, nn.Linear):
+            owner = model.get_submodule(name.rpartition(".")[0])
+            setattr(owner, name.rpartition(".")[2], Eighths(part))
+            with torch.no_grad():
+                weight = rounded.get_submodule(name).weight
+                weight.copy_((weight * 8).round() / 8)
+    x, memory = numbers(BATCH, LENGTH, SIZE), numbers(BATCH, 5, key_size)
+    assert_close(model(x, memory), rounded(x, memory))
+    assert_close(model(x, model.prepare(memory)), rounded(x, memory))
+    if key_size == SIZE:
+        assert_close(model(x, mask=Causal()), rounded(x, mask=Causal()))
+    else:
+        with pytest.raises(ValueError, match="keys are needed"):
+            model(x)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_torch_s_dynamic_quantisation_finds_the_projections():
+    model = randomise(MultiHead(32, 4)).float().eval()
+    quantised = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
+    assert not isinstance(quantised.projection, nn.Linear)
+    x, cache = torch.randn(BATCH, LENGTH, 32), KeyValueCache()
+    with torch.no_grad():
+        exact, near = model(x, mask=Causal()), quantised(x, mask=Causal())
+        steps = [quantised(word, mask=Causal(), cache=cache) for word in x.split(1, dim=1)]
+    assert (near - exact).norm() / exact.norm() < 0.05
+    assert (torch.cat(steps, dim=1) - exact).norm() / exact.norm() < 0.05

@@ -1,17 +1,23 @@
 """Each mask against its definition, one query and one key at a time."""
 
+import math
 from itertools import product
 
 import pytest
 import torch
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
 
 from regard.attention import (
+    Additive,
+    Attention,
     Causal,
     Dense,
     Mask,
     Packed,
     Padding,
     Prefix,
+    ScaledDot,
     StrictlyCausal,
     Window,
 )
@@ -290,3 +296,72 @@ def test_a_mask_of_ones_own_needs_only_visible():
             return (torch.arange(keys) % 2 == 1).expand(1, len(rows), keys)
 
     assert draw(Odd() & Causal(), 4, 4) == ["....", ".x..", ".x..", ".x.x"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_mask_written_once_says_what_its_symbols_say_at_every_layer(dtype):
+    """Left-padded steps against torch's kernel; one row sees nothing and reads zeros."""
+    query, keys, values = (torch.randn(3, 2, n, 8).to(dtype) for n in (1, 7, 7))
+    visible = torch.arange(7) >= torch.tensor([0, 7, 3]).view(3, 1, 1, 1)
+    expected = scaled_dot_product_attention(query, keys, values, visible)
+    lengths = torch.tensor([7, 0, 4])
+    symbolic = Causal() & Padding(lengths, side="left")
+    written = Padding(lengths, side="left").written(1, 7)
+    attention = Attention(ScaledDot())
+    for mask in (symbolic, written, written):
+        read = attention(query, keys, values, mask)
+        assert_close(read.context, expected)
+        assert_close(read.pick(2).weights, attention(query, keys, values, visible).weights[2:])
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = attention(query, keys, values, written).context
+        assert_close(rounded, scaled_dot_product_attention(query, keys, values, visible))
+
+
+def test_a_mask_written_once_makes_its_numbers_once():
+    written = Padding(torch.tensor([2])).written(1, 3)
+    assert written.bias(torch.float32) is written.bias(torch.float32)
+    assert written.bias(torch.float32).tolist() == [[[0.0, 0.0, -math.inf]]]
+    assert written.pick(slice(0, 1)).bias(torch.float64).dtype == torch.float64
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_padding_may_run_along_every_leading_axis(side):
+    """The words of each sentence of each document, against torch's kernel and its gradients."""
+    lengths = torch.tensor([[7, 3, 0], [1, 5, 2]])  # (document, sentence)
+    column = torch.arange(7)
+    visible = column < lengths[..., None] if side == "right" else column >= 7 - lengths[..., None]
+    for scores in (ScaledDot(), Additive(5, 5, 4)):
+        attention = Attention(scores).double()
+        query = torch.randn(2, 3, 1, 5, dtype=torch.float64, requires_grad=True)
+        words = torch.randn(2, 3, 7, 5, dtype=torch.float64, requires_grad=True)
+        read = attention(query, words, words, Padding(lengths, side))
+        flat = [x.flatten(0, 1) for x in (query, words, visible.unsqueeze(-2))]
+        each = attention(flat[0], flat[1], flat[1], flat[2])
+        assert_close(read.context.flatten(0, 1), each.context)
+        assert_close(read.weights.flatten(0, 1), each.weights)
+        if isinstance(scores, ScaledDot):
+            expected = scaled_dot_product_attention(query, words, words, visible.unsqueeze(-2))
+            assert_close(read.context, expected)
+            upstream = torch.randn_like(expected)
+            ours = torch.autograd.grad(read.context, (query, words), upstream)
+            theirs = torch.autograd.grad(expected, (query, words), upstream)
+            for actual, correct in zip(ours, theirs, strict=True):
+                assert_close(actual, correct)
+
+
+def test_padding_over_leading_axes_joins_other_masks_and_is_picked():
+    lengths = torch.tensor([[7, 3, 5], [1, 5, 2]])
+    mask = Causal() & Padding(lengths)
+    expected = torch.ones(7, 7).tril().bool() & (torch.arange(7) < lengths.view(2, 3, 1, 1))
+    assert torch.equal(mask.dense(7, 7), expected)
+    assert torch.equal(mask.pick(torch.tensor([1])).dense(7, 7), expected[1:])
+    attention, x = Attention(ScaledDot()), torch.randn(2, 3, 2, 7, 5)  # heads behind them
+    read = attention(x, x, x, Causal() & Padding(lengths.unsqueeze(-1)))
+    assert_close(read.context, scaled_dot_product_attention(x, x, x, expected.unsqueeze(2)))
+
+
+def test_lengths_that_do_not_fit_the_leading_axes_are_refused():
+    x = torch.randn(2, 3, 7, 5)
+    for lengths in (torch.ones(2, 2).long(), torch.ones(2, 3, 1).long()):
+        with pytest.raises(ValueError, match=r"Padding lengths \(.*\) do not fit the leading axes"):
+            Attention(ScaledDot())(x, x, x, Padding(lengths))

@@ -9,8 +9,11 @@ from torch.testing import assert_close
 from regard.attention import (
     ALiBi,
     Attention,
+    Causal,
     Dot,
+    KeyValueCache,
     LearnedPositions,
+    MultiHead,
     Prefix,
     RelativeBias,
     Rotary,
@@ -331,3 +334,74 @@ def test_biases_refuse_what_cannot_work():
         RelativeBias(3, buckets=7)
     with pytest.raises(ValueError, match=r"farthest \(16\) must be above half of buckets \(32\)"):
         RelativeBias(3, farthest=16)
+
+
+@pytest.mark.parametrize("make", [lambda: Sinusoidal(6), lambda: LearnedPositions(41, 6)])
+def test_rows_may_stand_at_places_of_their_own(make):
+    add, x = make(), torch.randn(2, 5, 6)
+    places = torch.tensor([[0, 0, 1, 2, 3], [7, 30, 31, 32, 40]])
+    together = add(x, positions=places)
+    for row, own in enumerate(places.tolist()):
+        for column, place in enumerate(own):
+            alone = add(x[row : row + 1, column : column + 1], start=place)
+            assert_close(together[row, column], alone[0, 0])
+    assert_close(add(x, positions=torch.arange(3, 8)), add(x, start=3))
+
+
+@pytest.mark.parametrize(
+    "places, message",
+    [
+        (torch.arange(4), "one for each of the vectors"),
+        (torch.arange(5.0), "must be whole numbers"),
+        (torch.arange(5) - 1, r"positions \(-1 among them\) must be 0 or more"),
+        (torch.arange(15).view(3, 5), "one for each of the vectors"),
+    ],
+)
+def test_places_that_do_not_fit_are_refused(places, message):
+    for add in (Sinusoidal(6), LearnedPositions(41, 6)):
+        with pytest.raises(ValueError, match=message):
+            add(torch.randn(2, 5, 6), positions=places)
+    with pytest.raises(ValueError, match=r"positions 3 … 50 .* knows 41 \(longest\)"):
+        add(torch.randn(2, 5, 6), positions=torch.tensor([3, 50, 4, 5, 6]))
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_rotary_turns_each_row_from_where_it_stands(interleaved):
+    """By complex numbers: pair i at place p is turned by p / 10000^(2i / size)."""
+    turn, x = Rotary(6, interleaved=interleaved), numbers(2, 3, 4, 6)  # (batch, head, position, …)
+    places = torch.tensor([[0, 1, 2, 3], [9, 2, 100, 4]])
+    pairs = x.unflatten(-1, (3, 2)) if interleaved else x.unflatten(-1, (2, 3)).mT
+    angles = places[:, None, :, None] / 10000 ** (torch.arange(0, 6, 2).double() / 6)
+    points = torch.view_as_complex(pairs.contiguous()) * torch.polar(
+        torch.ones_like(angles), angles
+    )
+    turned = torch.view_as_real(points)
+    expected = turned.flatten(-2) if interleaved else turned.mT.flatten(-2)
+    assert_close(turn(x, places), expected)
+
+
+def test_heads_turn_by_the_places_they_are_given():
+    """A row whose words stand elsewhere, with gaps, reads what it would read alone; also cached."""
+    model, x = MultiHead(12, 2, position=Rotary(6)).double(), numbers(2, 5, 12)
+    places = torch.tensor([[0, 1, 2, 3, 4], [3, 5, 6, 8, 20]])
+    whole = model(x, mask=Causal(), positions=places)
+    assert_close(whole[:1], model(x[:1], mask=Causal()))
+    padded = numbers(1, 21, 12)
+    padded[:, places[1]] = x[1]
+    there = torch.zeros(21, dtype=torch.bool)
+    there[places[1]] = True
+    expected = model(padded, mask=Causal() & there.view(1, 1, 21))[:, places[1]]
+    assert_close(whole[1:], expected)
+    cache, steps = KeyValueCache(), []
+    for part, own in zip(x.split([3, 1, 1], dim=1), places.split([3, 1, 1], dim=1), strict=True):
+        steps.append(model(part, mask=Causal(), cache=cache, positions=own))
+    assert_close(torch.cat(steps, dim=1), whole)
+    assert_close(model(x[:, 2:], x, mask=Causal(), positions=places), whole[:, 2:])
+
+
+def test_places_are_for_rotary_and_for_all_keys():
+    x = torch.randn(2, 5, 12)
+    with pytest.raises(ValueError, match="the position here is ALiBi"):
+        MultiHead(12, 2, position=ALiBi(2))(x, positions=torch.arange(5))
+    with pytest.raises(ValueError, match=r"positions \(4,\) must be one for each of 5 keys"):
+        MultiHead(12, 2, position=Rotary(6))(x, positions=torch.arange(4))

@@ -229,9 +229,38 @@ def test_a_blind_hard_look_leaves_zeros():
     assert scores.grad.isfinite().all()
 
 
-def test_hard_knows_two_ways_to_evaluate():
-    with pytest.raises(ValueError, match=r"evaluate \('best'\) must be 'argmax' or 'sample'"):
+def test_hard_knows_three_ways_to_evaluate():
+    message = r"evaluate \('best'\) must be 'argmax', 'sample' or 'expected'"
+    with pytest.raises(ValueError, match=message):
         Hard(evaluate="best")
+
+
+def test_a_hard_look_leaves_the_distribution_it_was_drawn_from():
+    """As doubly stochastic attention needs it, with its gradient."""
+    scores = vectors(5, 7, 11).requires_grad_()
+    mask = torch.rand(5, 7, 11) > 0.3
+    mask[..., 0], mask[2, 3] = True, False
+    _, drawn = Hard()(scores, mask, scores)
+    expected = scores.masked_fill(~mask, -math.inf).softmax(dim=-1).nan_to_num(0.0)
+    assert_close(drawn.distribution, expected)
+    upstream = vectors(5, 7, 11)
+    (gradient,) = torch.autograd.grad((drawn.distribution * upstream).sum(), scores)
+    exact = torch.where(mask, scores, -1e30).softmax(dim=-1).masked_fill(~mask, 0.0)
+    (correct,) = torch.autograd.grad((exact * upstream).sum(), scores)
+    assert_close(gradient, correct)
+
+
+def test_a_hard_look_in_evaluation_may_read_what_sampling_reads_on_average():
+    attention = Attention(Dot(), Hard(evaluate="expected"))
+    query, keys = vectors(2, 3, 5), vectors(2, 7, 5)
+    read = attention.eval()(query, keys, keys)
+    soft = (query @ keys.mT).softmax(dim=-1)
+    assert_close(read.weights, soft)
+    assert_close(read.context, soft @ keys)
+    assert torch.equal(read.carried.positions, soft.argmax(dim=-1))
+    sampled = attention.train()(query, keys, keys)
+    assert ((sampled.weights == 0) | (sampled.weights == 1)).all()
+    assert_close(sampled.pick(1).carried.distribution, soft[1:])
 
 
 def windowed(row, length, centre, reach):

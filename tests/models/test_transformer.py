@@ -249,6 +249,17 @@ def test_padding_is_never_looked_at():
     assert_close(looked.weights.sum(dim=-1), torch.ones(2, 3, 1))
 
 
+@torch.no_grad()
+def test_all_layers_of_a_step_share_one_written_mask():
+    model = shaken()
+    state = model.start(Words.prompts([[3, 1, 4, 1], [6]]))
+    with watch(model) as seen:
+        model.step(torch.tensor([1, 2]), state)
+    masks = [calls[0].mask for calls in seen.values()]
+    assert len(masks) == 2 and masks[0] is masks[1]
+    assert masks[0].allowed.tolist() == [[5 * [True]], [[False] * 3 + [True] * 2]]
+
+
 def test_dropout_acts_in_training_only(words):
     model, batch = TransformerLM(TransformerLMConfig(**SMALL, dropout=0.5)), words(2, 7)
     assert not torch.equal(model(batch), model(batch))
