@@ -33,6 +33,7 @@ from regard.attention.positions import (
     sinusoids,
 )
 from regard.attention.prepared import Prepared, PreparedMemory
+from regard.attention.recording import Call
 from regard.attention.scores import (
     Additive,
     Cosine,
@@ -42,7 +43,7 @@ from regard.attention.scores import (
     ScaledDot,
     Score,
 )
-from regard.attention.watching import attentions, watch
+from regard.attention.watching import Seen, attentions, watch
 from regard.attention.weighings import (
     Given,
     Hard,
@@ -60,6 +61,7 @@ __all__ = [
     "Additive",
     "Attended",
     "Attention",
+    "Call",
     "Causal",
     "Controls",
     "Cosine",
@@ -89,6 +91,7 @@ __all__ = [
     "Rotary",
     "ScaledDot",
     "Score",
+    "Seen",
     "Sinusoidal",
     "Softmax",
     "Sparsemax",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +12,10 @@ from torch.nn import functional as F
 from regard.attention.comparisons import Comparison, InnerProduct
 from regard.attention.fused import fused_context, plain_context
 from regard.attention.masks import Causal, Mask, as_mask, fit
-from regard.attention.picking import Rows, pick_carried, pick_rows
+from regard.attention.picking import Rows, detach_carried, pick_carried, pick_rows
 from regard.attention.positions import Bias
 from regard.attention.prepared import Prepared
+from regard.attention.recording import ActiveCall, active_sessions, meet
 from regard.attention.scores import Score
 from regard.attention.weighings import Softmax, Weighing
 
@@ -31,8 +31,6 @@ MAX_PLAIN_SCORES = MAX_PLAIN_CAUSAL_SCORES if _AVX512 else 0
 """Up to this many scores, an attention without a mask takes two plain products on a CPU."""
 
 Selection = int | slice | list[int]
-Change = Callable[[Tensor, Tensor | None], Tensor]
-"""Takes weights (batch, …, query, key) and the mask; gives the weights to go on with."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,9 @@ class Attended:
     weigh: Weighing
     carried: Any = None
     stored_weights: Tensor | None = None  # where they do not follow from the scores alone
+    stored_heads: tuple[int, ...] | None = None  # whose weights are stored; None for all
+    first_row: int = 0  # the position of the first query in its sequence, if it was watched
+    one_sequence: bool | None = None  # whether keys are of the queries' sequence, if known
 
     @property
     def scores(self) -> Tensor:
@@ -54,7 +55,7 @@ class Attended:
     @property
     def weights(self) -> Tensor:
         """(batch, …, query, key), before dropout, computed when asked for."""
-        if self.stored_weights is not None:
+        if self.stored_weights is not None and self.stored_heads is None:
             return self.stored_weights
         rows = torch.arange(self.comparison.sizes[0], device=self.comparison.device)
         return self._compute_weights(self.comparison, rows)
@@ -75,7 +76,7 @@ class Attended:
             if comparison.axes < 4:
                 raise ValueError(f"heads ({heads!r}) were asked for, but this attention has one")
             head = select_indices("heads", heads, self.context.shape[-3], device)
-        if self.stored_weights is not None:
+        if self.stored_weights is not None and self.stored_heads is None:
             weights = self.stored_weights
             weights = weights if head is None else weights.index_select(-3, head)
             return weights.index_select(-2, row)
@@ -101,6 +102,31 @@ class Attended:
             stored_weights=None if stored is None else pick_rows(stored, rows),
         )
 
+    def detach(self) -> Attended:
+        """The same without its graph: nothing of the backward pass is held."""
+        stored = self.stored_weights
+        return replace(
+            self,
+            context=self.context.detach(),
+            comparison=self.comparison.detach(),
+            carried=detach_carried(self.carried),
+            stored_weights=None if stored is None else stored.detach(),
+        )
+
+    def keep(self, rows: range, one_sequence: bool) -> Attended:
+        """What a record holds of it: enough for every weight, and the context's shape alone.
+
+        Queries, keys and values are often slices of one product. To hold two of them would hold
+        the third, so they are copied, unless a graph holds them anyway.
+        """
+        return replace(
+            self,
+            context=self.context.detach().to("meta"),
+            comparison=self.comparison.compact(),
+            first_row=rows.start,
+            one_sequence=one_sequence,
+        )
+
     def visible(self, rows: Tensor | None = None) -> Tensor | None:
         """Where these queries might have looked, broadcast to the scores; None for anywhere."""
         return _to_dense(self.mask, self.comparison, rows)
@@ -113,7 +139,20 @@ class Attended:
             visible = visible.index_select(-3, heads)
         # Weighings that look at the queries store their weights, so this one has no use for them.
         weights, _ = self.weigh(comparison.scores(), visible, self.context, self.carried)
-        return weights.to(comparison.dtype)
+        weights = weights.to(comparison.dtype)
+        if self.stored_weights is None or self.stored_heads is None:
+            return weights
+        stored = self.stored_weights.index_select(-2, rows)
+        asked = range(weights.shape[-3]) if heads is None else heads.tolist()
+        return torch.stack(
+            [
+                stored.select(-3, self.stored_heads.index(head))
+                if head in self.stored_heads
+                else weights.select(-3, place)
+                for place, head in enumerate(asked)
+            ],
+            dim=-3,
+        )
 
 
 class Attention(nn.Module):
@@ -131,8 +170,6 @@ class Attention(nn.Module):
         self.score = score
         self.weigh = Softmax() if weigh is None else weigh
         self.dropout = dropout
-        self.changes: list[Change] = []
-        """Applied in order between weigh and mix; `edit` appends to it."""
 
     def prepare(self, keys: Tensor) -> Prepared:
         """Transform keys ahead of the first query, for decoders that come back to them."""
@@ -156,10 +193,35 @@ class Attention(nn.Module):
         if mask is not None:
             mask = as_mask(mask)
             mask.check(tuple(values.shape[:-2]), *comparison.sizes)
-        if self.changes or not self.weigh.pure:
-            return self._attend_explicitly(comparison, queries, values, mask, carried)
+        call = meet(self) if active_sessions() else None
+        if call is None:
+            return self._attend(comparison, queries, values, mask, carried)
+        # Masks that count positions say that the queries are the last of the keys.
+        call.one_sequence |= isinstance(mask, Mask) and mask.counts_positions
+        call.place(*comparison.sizes)
+        attended = self._attend(comparison, queries, values, mask, carried, call)
+        call.record(attended)
+        return attended
+
+    def _attend(
+        self,
+        comparison: Comparison,
+        queries: Tensor,
+        values: Tensor,
+        mask: Mask | None,
+        carried: Any,
+        call: ActiveCall | None = None,
+    ) -> Attended:
+        heads: list[int] | None = []
+        if call is not None and call.explicit:
+            heads = call.changed_heads(values.shape[-3]) if comparison.axes >= 4 else None
+        if heads is None or not self.weigh.pure:
+            return self._attend_explicitly(comparison, queries, values, mask, carried, call)
         context = self._compute_context(comparison, queries, values, mask)
-        return Attended(context, comparison, mask, self.weigh, carried)
+        attended = Attended(context, comparison, mask, self.weigh, carried)
+        if call is None or not heads:
+            return attended
+        return change_heads(attended, values, heads, call, self.dropout if self.training else 0.0)
 
     def _compute_context(
         self, comparison: Comparison, queries: Tensor, values: Tensor, mask: Mask | None
@@ -192,13 +254,15 @@ class Attention(nn.Module):
         values: Tensor,
         mask: Mask | None,
         carried: Any,
+        call: ActiveCall | None,
     ) -> Attended:
         """With the whole weight matrix: for weighings that are not pure, and for edits."""
         visible = _to_dense(mask, comparison, None)
         weights, carried = self.weigh(comparison.scores(), visible, queries, carried)
         weights = weights.to(comparison.dtype)
-        for change in self.changes:
-            weights = change(weights, visible)
+        if call is not None:
+            heads = range(weights.shape[-3]) if weights.dim() >= 4 else ()
+            weights = call.change(weights, visible, heads, len(heads))
         context = self._apply_dropout(weights) @ values  # (batch, …, query, value)
         return Attended(context, comparison, mask, self.weigh, carried, weights)
 
@@ -206,6 +270,22 @@ class Attention(nn.Module):
         if self.training and self.dropout > 0.0:
             return F.dropout(weights, self.dropout)
         return weights
+
+
+def change_heads(
+    attended: Attended, values: Tensor, heads: list[int], call: ActiveCall, dropout: float
+) -> Attended:
+    """The result with the weights of some heads changed, and what these heads read; the others
+    keep what the kernel gave them."""
+    index = torch.tensor(heads, device=values.device)
+    visible = attended.visible()
+    if visible is not None and visible.shape[-3] > 1:
+        visible = visible.index_select(-3, index)
+    weights = attended.weights_of(heads=heads)  # (batch, head, query, key)
+    weights = call.change(weights, visible, heads, values.shape[-3])
+    mixed = F.dropout(weights, dropout) @ values.index_select(-3, index)
+    context = attended.context.index_copy(-3, index, mixed.to(attended.context.dtype))
+    return replace(attended, context=context, stored_weights=weights, stored_heads=tuple(heads))
 
 
 def _all_in_batch(rows: Rows, count: int) -> bool:

@@ -48,6 +48,12 @@ class Comparison(Protocol):
     def pick(self, rows: Rows) -> Comparison:
         """The same for some rows of the batch only."""
 
+    def detach(self) -> Comparison:
+        """The same without its graph."""
+
+    def compact(self) -> Comparison:
+        """The same, holding no larger tensor than it needs."""
+
 
 @dataclass(frozen=True)
 class _VectorComparison:
@@ -83,6 +89,18 @@ class _VectorComparison:
         queries, keys = (pick_rows(x, rows) for x in (self.queries, self.keys))
         return replace(self, queries=queries, keys=keys)
 
+    def detach(self) -> Self:
+        return replace(self, queries=self.queries.detach(), keys=self.keys.detach())
+
+    def compact(self) -> Self:
+        # Keys of a cache are a slice of it, and all steps share it: they are left where they are.
+        # Those that lie in one store with the queries are a slice of one product.
+        queries, keys = self.queries, self.keys
+        together = queries.untyped_storage().data_ptr() == keys.untyped_storage().data_ptr()
+        if together and queries is not keys:
+            keys = _copy_slice(keys)
+        return replace(self, queries=_copy_slice(queries), keys=keys)
+
 
 @dataclass(frozen=True)
 class InnerProduct(_VectorComparison):
@@ -100,11 +118,14 @@ class InnerProduct(_VectorComparison):
             scores = queries @ keys.mT  # (batch, …, query, key)
         return scores if self.bias is None else scores + self.bias.table()
 
-    def rows(self, rows: Tensor) -> InnerProduct:
+    def rows(self, rows: Tensor) -> Self:
         return replace(super().rows(rows), bias=self.bias and self.bias.rows(rows))
 
-    def heads(self, heads: Tensor) -> InnerProduct:
+    def heads(self, heads: Tensor) -> Self:
         return replace(super().heads(heads), bias=self.bias and self.bias.heads(heads))
+
+    def detach(self) -> Self:
+        return replace(super().detach(), bias=self.bias and self.bias.detach())
 
 
 @dataclass(frozen=True)
@@ -128,6 +149,9 @@ class TanhSum(_VectorComparison):
         if exponentials is not None:
             exponentials = pick_rows(exponentials, rows)
         return replace(super().pick(rows), exponentials=exponentials)
+
+    def detach(self) -> TanhSum:
+        return replace(super().detach(), direction=self.direction.detach())
 
 
 @dataclass(frozen=True)
@@ -163,3 +187,15 @@ class Table:
 
     def pick(self, rows: Rows) -> Table:
         return Table(pick_rows(self.table, rows))
+
+    def detach(self) -> Table:
+        return Table(self.table.detach())
+
+    def compact(self) -> Table:
+        return Table(_copy_slice(self.table))
+
+
+def _copy_slice(tensor: Tensor) -> Tensor:
+    """A copy of what is a slice of a larger tensor; itself if a graph holds that tensor anyway."""
+    whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    return tensor if whole or tensor.requires_grad else tensor.clone()

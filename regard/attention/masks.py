@@ -25,6 +25,9 @@ class Mask:
     rows_alike = False
     """Whether every query sees the same keys, so that one row stands for all."""
 
+    counts_positions = False
+    """Whether it places queries among the keys, and so holds within one sequence only."""
+
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
         """The answer for the queries numbered `rows`, out of `queries`, over all `keys`.
 
@@ -75,6 +78,8 @@ def _query_positions(rows: Tensor, queries: int, keys: int) -> Tensor:
 class Causal(Mask):
     """A query sees its own position and everything before it."""
 
+    counts_positions = True
+
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
         return (_key_positions(rows, keys) <= _query_positions(rows, queries, keys)).unsqueeze(0)
 
@@ -85,6 +90,8 @@ class Causal(Mask):
 @dataclass(frozen=True)
 class StrictlyCausal(Mask):
     """A query sees what comes before its own position, and so the first one sees nothing."""
+
+    counts_positions = True
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
         return (_key_positions(rows, keys) < _query_positions(rows, queries, keys)).unsqueeze(0)
@@ -99,6 +106,7 @@ class Window(Mask):
 
     before: int
     after: int = 0
+    counts_positions = True
 
     def __post_init__(self) -> None:
         for name, value in (("before", self.before), ("after", self.after)):
@@ -182,6 +190,8 @@ class Prefix(_LengthMask):
 class Packed(Mask):
     """Several documents share a row; a query sees only keys with its own document's number."""
 
+    counts_positions = True
+
     def __init__(self, documents: Tensor):
         if not isinstance(documents, Tensor) or documents.dim() != 2 or not _is_integer(documents):
             raise ValueError(
@@ -263,6 +273,7 @@ class _Combination(Mask):
     def __init__(self, left: Mask, right: Mask):
         self.left, self.right = left, right
         self.rows_alike = left.rows_alike and right.rows_alike
+        self.counts_positions = left.counts_positions or right.counts_positions
 
     def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
         sides = [side.visible(rows, queries, keys) for side in (self.left, self.right)]

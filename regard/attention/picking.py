@@ -34,3 +34,13 @@ def pick_carried(carried: Any, rows: Rows, batch: int) -> Any:
         parts = (pick_carried(part, rows, batch) for part in carried)
         return type(carried)._make(parts) if hasattr(carried, "_make") else tuple(parts)
     return carried
+
+
+def detach_carried(carried: Any) -> Any:
+    """Whatever a weighing carries, without its graph."""
+    if isinstance(carried, Tensor):
+        return carried.detach()
+    if isinstance(carried, tuple):
+        parts = (detach_carried(part) for part in carried)
+        return type(carried)._make(parts) if hasattr(carried, "_make") else tuple(parts)
+    return carried

@@ -170,6 +170,9 @@ class Bias:
     def heads(self, heads: Tensor) -> Bias:
         return replace(self, by_distance=self.by_distance[heads])
 
+    def detach(self) -> Bias:
+        return replace(self, by_distance=self.by_distance.detach())
+
 
 class PositionBias(nn.Module):
     """A number for each head and each distance, added to the score."""

@@ -34,6 +34,7 @@ from regard.attention import (
     Sparsemax,
     StrictlyCausal,
     Window,
+    edit,
 )
 from regard.attention import attention as attention_module
 
@@ -264,10 +265,11 @@ def test_dropout_hides_its_share_and_makes_up_for_it(path, take):
     """Every value is 1: each context is the weight that was left, divided by 1 − 0.4."""
     take(path)
     attention = Attention(Dot(), dropout=0.4)
-    if path == "edited":
-        attention.changes.append(lambda weights, mask: weights)
+    changes = {"attention": lambda weights, mask, call: weights} if path == "edited" else {}
     rows = torch.zeros(1, 500, 3)
-    left = 100 * 0.6 * attention(rows, torch.zeros(1, 100, 3), torch.ones(1, 100, 1)).context
+    with edit(attention, changes):
+        context = attention(rows, torch.zeros(1, 100, 3), torch.ones(1, 100, 1)).context
+    left = 100 * 0.6 * context
     assert_close(left.round(), left, atol=1e-3, rtol=0)  # a whole number of keys …
     assert left.mean().item() == pytest.approx(60, abs=0.7)  # … 60 of 100, √(24 / 500) = 0.2 about
     assert left.std().item() == pytest.approx(24**0.5, abs=0.7)
@@ -323,9 +325,10 @@ def test_every_explicit_way_bears_large_scores():
     keys = 64 * torch.tensor([[[1.0] * 64, [-1.0] * 64]]).half()
     values = torch.tensor([[[3.0], [5.0]]]).half()
     ways = [Attention(Dot(), dropout=1e-9), Attention(Dot(), Sparsemax()), Attention(Dot())]
-    ways[2].changes.append(lambda weights, mask: weights)
     for attention in ways:
-        read = attention(keys, keys, values)
+        changes = {"attention": lambda weights, mask, call: weights} if attention is ways[2] else {}
+        with edit(attention, changes):
+            read = attention(keys, keys, values)
         assert torch.equal(read.context, values)
         assert torch.equal(read.weights, torch.eye(2).half().unsqueeze(0))
 

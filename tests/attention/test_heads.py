@@ -193,8 +193,10 @@ def test_heads_come_for_free_with_every_score_and_weighing(name):
     with watch(model) as seen:
         output = model(x, mask=Causal())
     (read,) = seen["attention"]
-    joined = read.context.transpose(1, 2).reshape(BATCH, LENGTH, SIZE)
     assert read.weights.shape == (BATCH, HEADS, LENGTH, LENGTH)
+    values = (x @ model.projection.weight.T + model.projection.bias).chunk(3, dim=-1)[2]
+    values = values.unflatten(-1, (HEADS, -1)).transpose(1, 2)  # (batch, head, key, size)
+    joined = (read.weights @ values).transpose(1, 2).reshape(BATCH, LENGTH, SIZE)
     assert_close(output, joined @ model.output.weight.T + model.output.bias)
 
 

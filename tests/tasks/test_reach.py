@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from regard.attention import Call, edit
 from regard.data.buckets import Sentences
 from regard.data.streams import Columns
 from regard.models import AttentiveConfig, AttentiveLM, RecurrentConfig, RecurrentLM
@@ -49,14 +50,15 @@ def test_where_only_five_can_be_seen_there_is_nothing_to_say():
 
 def test_what_fills_up_a_row_is_not_asked_where_it_looks():
     model = even_model(10)
-    model.attention.changes.append(
-        lambda weights, visible: torch.stack(
-            [farthest(weights, visible)[0], nearest(weights, visible)[1]]
-        )
-    )
+
+    def change(weights, visible, call):
+        far, near = farthest(weights, visible, call), nearest(weights, visible, call)
+        return torch.stack([far[0], near[1]])
+
     # The words of the long row look at the nearest; behind the short row there are no words.
     sentences = Sentences([[2] * 3, [1] * 12], end=0, tokens=64)
-    assert share_of_last(model, sentences) == pytest.approx(1.0)
+    with edit(model, {"attention": change}):
+        assert share_of_last(model, sentences) == pytest.approx(1.0)
 
 
 def test_sentences_of_different_number_are_looked_at_batch_by_batch():
@@ -67,18 +69,18 @@ def test_sentences_of_different_number_are_looked_at_batch_by_batch():
 
 def test_weight_moved_to_the_nearest_word_is_all_of_it():
     model = even_model(10)
-    model.attention.changes.append(nearest)
-    assert share_of_last(model, feed()) == pytest.approx(1.0)
-    model.attention.changes[:] = [farthest]
-    assert share_of_last(model, feed()) == pytest.approx(0.0)
+    with edit(model, {"attention": nearest}):
+        assert share_of_last(model, feed()) == pytest.approx(1.0)
+    with edit(model, {"attention": farthest}):
+        assert share_of_last(model, feed()) == pytest.approx(0.0)
 
 
-def nearest(weights: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+def nearest(weights: torch.Tensor, visible: torch.Tensor, call: Call) -> torch.Tensor:
     last = weights.shape[-1] - 1 - visible.expand_as(weights).int().flip(-1).argmax(-1)
     return torch.nn.functional.one_hot(last, weights.shape[-1]).to(weights)
 
 
-def farthest(weights: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:
+def farthest(weights: torch.Tensor, visible: torch.Tensor, call: Call) -> torch.Tensor:
     first = visible.expand_as(weights).int().argmax(-1)
     return torch.nn.functional.one_hot(first, weights.shape[-1]).to(weights)
 

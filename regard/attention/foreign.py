@@ -1,0 +1,378 @@
+"""Attention calls in anybody's modules, seen where they reach torch's kernel.
+
+`F.scaled_dot_product_attention` is recorded and edited as our own attentions are. Two of torch's
+ways there need care: `F.multi_head_attention_forward` calls the kernel out of a mode's sight, or
+multiplies by itself when its weights are wanted; and the fast path of `nn.TransformerEncoder`,
+which makes no call at all, is left by torch as soon as a mode is active.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import FunctionType
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch._C import _len_torch_function_stack
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
+
+from regard.attention.attention import Attended, Attention, change_heads
+from regard.attention.comparisons import InnerProduct
+from regard.attention.masks import Dense, Mask
+from regard.attention.picking import Rows, pick_rows
+from regard.attention.recording import ActiveCall, Session, active_sessions, callers
+from regard.attention.weighings import Softmax
+
+
+@dataclass(frozen=True)
+class GroupedProduct(InnerProduct):
+    """score = scale · (q · k) + added, where groups of heads may share their keys
+
+    Ainslie et al. (2023), section 2.2.
+    """
+
+    added: Tensor | None = None  # broadcast to (batch, head, query, key)
+
+    @property
+    def group(self) -> int:
+        """How many heads share a key."""
+        return self.queries.shape[-3] // self.keys.shape[-3] if self.axes >= 4 else 1
+
+    def scores(self) -> Tensor:
+        if self.group > 1:
+            keys = self.keys.repeat_interleave(self.group, dim=-3)
+            return replace(self, keys=keys).scores()
+        scores = super().scores()  # (batch, head, query, key)
+        return scores if self.added is None else scores + self.added
+
+    def rows(self, rows: Tensor) -> Self:
+        return replace(super().rows(rows), added=_select(self.added, -2, rows))
+
+    def heads(self, heads: Tensor) -> Self:
+        return replace(
+            self,
+            queries=self.queries.index_select(-3, heads),
+            keys=self.keys.index_select(-3, heads // self.group),
+            added=_select(self.added, -3, heads),
+        )
+
+    def pick(self, rows: Rows) -> Self:
+        added = self.added
+        if added is not None and added.dim() == self.axes and added.shape[0] > 1:
+            added = pick_rows(added, rows)
+        return replace(super().pick(rows), added=added)
+
+    def detach(self) -> Self:
+        added = None if self.added is None else self.added.detach()
+        return replace(super().detach(), added=added)
+
+
+class TopLeftCausal(Mask):
+    """Query i sees keys 0 … i, also where there are more keys than queries: torch's `is_causal`."""
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        return (torch.arange(keys, device=rows.device) <= rows.unsqueeze(-1)).unsqueeze(0)
+
+
+class Added(Mask):
+    """What a mask of numbers lets a query see: where it adds neither −∞ nor the lowest number.
+
+    A row of lowest numbers alone hides nothing, since a softmax does not know them from zeros.
+    """
+
+    def __init__(self, added: Tensor):
+        self.added = added
+
+    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
+        added = self.added if self.added.shape[-2] == 1 else self.added.index_select(-2, rows)
+        lowest = torch.finfo(added.dtype).min
+        hides_all = (added == lowest).all(dim=-1, keepdim=True)
+        visible = (added > lowest) | hides_all
+        return visible if visible.dim() > 2 else visible.unsqueeze(0)
+
+    def pick(self, rows: Rows) -> Added:
+        alike = self.added.dim() < 3 or self.added.shape[0] == 1
+        return self if alike else Added(pick_rows(self.added, rows))
+
+
+def _select(tensor: Tensor | None, axis: int, index: Tensor) -> Tensor | None:
+    """Along an axis that is not broadcast."""
+    if tensor is None or tensor.dim() < -axis or tensor.shape[axis] == 1:
+        return tensor
+    return tensor.index_select(axis, index)
+
+
+class _Catcher(TorchFunctionMode):
+    """Sees the torch functions that this thread calls while somebody watches or edits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions: list[Session] = []
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if any(not session.called for session in self.sessions):
+            self._note_callers()
+        if func is F.scaled_dot_product_attention:
+            call = _meet_caller()
+            return func(*args, **kwargs) if call is None else _attend(call, *args, **kwargs)
+        if func is F.multi_head_attention_forward:
+            call = _meet_caller()
+            return func(*args, **kwargs) if call is None else _attend_by_heads(call, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _note_callers(self) -> None:
+        modules = [id(module) for module, _ in callers()]
+        for session in self.sessions:
+            session.called |= any(each in session.paths for each in modules)
+
+
+class _Thread(threading.local):
+    """A thread's catcher; all its sessions share one."""
+
+    def __init__(self) -> None:
+        self.catcher = _Catcher()
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def catch_calls(session: Session) -> Iterator[None]:
+    """Within the `with`, calls of torch's kernel in this thread meet the session."""
+    for part in session.model.modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise ValueError(
+                f"{type(session.model).__name__} holds a TorchScript module "
+                f"({part.original_name}), whose calls nobody sees: watch it before it is scripted"
+            )
+    catcher = _thread.catcher
+    if not catcher.sessions:
+        _push_mode(catcher)
+    catcher.sessions.append(session)
+    try:
+        yield
+    finally:
+        catcher.sessions.remove(session)
+        if not catcher.sessions:
+            _remove_mode(catcher)
+
+
+def _remove_mode(catcher: _Catcher) -> None:
+    """Take it from the stack of modes, wherever it is: a task may leave before another that came
+    later."""
+    above = []
+    while _len_torch_function_stack() and (mode := _pop_mode()) is not catcher:
+        above.append(mode)
+    for mode in reversed(above):
+        _push_mode(mode)
+
+
+def _meet_caller() -> ActiveCall | None:
+    """The call that the innermost known module is making; None for our own, which tell by
+    themselves."""
+    sessions = [session for session in active_sessions() if session.open]
+    module: nn.Module | None = None
+    for caller, sequences in callers():
+        if isinstance(caller, Attention):
+            return None
+        if module is None and any(id(caller) in session.paths for session in sessions):
+            module = caller
+        if module is not None and sequences:
+            return _call_of(module, sessions, sequences)
+    return None if module is None else _call_of(module, sessions, [])
+
+
+def _call_of(module: nn.Module, sessions: list[Session], sequences: list[Tensor]) -> ActiveCall:
+    return ActiveCall(module, [each for each in sessions if id(module) in each.paths], sequences)
+
+
+def _attend(
+    call: ActiveCall,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """F.scaled_dot_product_attention, recorded, and changed where somebody asks for it."""
+    context = F.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+    laid = _lay_out(call, context, query, key, value, attn_mask)
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    added = laid.mask if laid.mask is not None and laid.mask.dtype != torch.bool else None
+    comparison = GroupedProduct(laid.query, laid.key, factor, added=added)
+    mask = TopLeftCausal() if is_causal else _as_mask(laid.mask)
+    attended = Attended(laid.context, comparison, mask, Softmax())
+    call.place(*comparison.sizes)
+    if call.explicit:
+        values = laid.value
+        if comparison.group > 1:
+            values = values.repeat_interleave(comparison.group, dim=-3)
+        attended = _change(attended, values, call, dropout_p)
+    call.record(attended)
+    return attended.context.reshape(context.shape)
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """The tensors of a call with their heads where heads belong."""
+
+    context: Tensor
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+
+
+def _lay_out(
+    call: ActiveCall,
+    context: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+) -> _Laid:
+    """As (batch, head, position, size), or without heads as (batch, position, size)."""
+    leading = query.shape[:-2]
+    if key.shape[:-3] != query.shape[:-3]:
+        key, value = (x.expand(*query.shape[:-3], *x.shape[-3:]) for x in (key, value))
+    while mask is not None and 2 < mask.dim() < query.dim():
+        mask = mask.unsqueeze(0)
+    if len(leading) > 2:
+        if mask is not None and mask.dim() > 2:
+            mask = mask.expand(*leading, *mask.shape[-2:]).flatten(0, -4)
+        context, query, key, value = (x.flatten(0, -4) for x in (context, query, key, value))
+    elif _holds_groups_as_queries(call, query):
+        context, query = (x.flatten(1, 2).unsqueeze(2) for x in (context, query))
+        if mask is not None:
+            mask = mask.expand(-1, *query.shape[1:3], -1) if mask.dim() == 4 else mask[:1]
+            mask = mask[..., :1, :]
+    return _Laid(context, query, key, value, mask)
+
+
+def _holds_groups_as_queries(call: ActiveCall, query: Tensor) -> bool:
+    """Whether the heads of a group came as the queries of their key: transformers does so in a
+    decoding step, when every head has one query."""
+    group = getattr(call.module, "num_key_value_groups", 1)
+    one_position = len(call.sequences) == 1 and call.sequences[0].shape[1] == 1
+    return one_position and query.dim() == 4 and query.shape[-2] == group > 1
+
+
+def _as_mask(mask: Tensor | None) -> Mask | None:
+    if mask is None:
+        return None
+    return Dense(mask) if mask.dtype == torch.bool else Added(mask)
+
+
+def _change(attended: Attended, values: Tensor, call: ActiveCall, dropout: float) -> Attended:
+    """With the weights of the chosen heads written out and changed, or of all."""
+    has_heads = attended.comparison.axes >= 4
+    heads = call.changed_heads(values.shape[-3]) if has_heads else None
+    if heads is not None:
+        return change_heads(attended, values, heads, call, dropout) if heads else attended
+    count = values.shape[-3] if has_heads else 0
+    weights = call.change(attended.weights, attended.visible(), range(count), count)
+    context = F.dropout(weights, dropout) @ values  # (batch, …, query, value)
+    return replace(attended, context=context, stored_weights=weights)
+
+
+def _attend_by_heads(call: ActiveCall, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """F.multi_head_attention_forward with its kernel, or its own products, in our sight."""
+    original = F.multi_head_attention_forward
+    given = inspect.signature(original).bind(*args, **kwargs).arguments
+    products = _Products(call, given["num_heads"])
+    names = vars(F) | {
+        "has_torch_function": lambda _: False,
+        "scaled_dot_product_attention": products.attend,
+        "softmax": products.softmax,
+        "torch": products,
+    }
+    code = original.__code__
+    forward = FunctionType(code, names, code.co_name, original.__defaults__)
+    result = forward(*args, **kwargs)
+    if not products.seen:
+        raise RuntimeError(
+            f"torch {torch.__version__}: multi_head_attention_forward attends in a way that is "
+            "not known here"
+        )
+    return result
+
+
+class _Products:
+    """Stands for `torch` in torch's own multi-head attention, and catches the two products around
+    its softmax."""
+
+    def __init__(self, call: ActiveCall, heads: int):
+        self.call, self.heads, self.seen = call, heads, False
+        self.attended: Attended | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    def attend(self, *args: Any, **kwargs: Any) -> Tensor:
+        self.seen = True
+        return _attend(self.call, *args, **kwargs)
+
+    def baddbmm(self, mask: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+        self._compare(queries, keys, mask)
+        return torch.baddbmm(mask, queries, keys)
+
+    def bmm(self, left: Tensor, right: Tensor) -> Tensor:
+        if self.attended is None:
+            self._compare(left, right, None)
+            return torch.bmm(left, right)
+        context = torch.bmm(left, right)  # (batch · head, query, value)
+        self.seen = True
+        self.call.record(replace(self.attended, context=self._split(context)))
+        return context
+
+    def softmax(self, scores: Tensor, dim: int) -> Tensor:
+        assert self.attended is not None
+        weights = F.softmax(scores, dim=dim)
+        if not self.call.explicit:
+            return weights
+        visible = self.attended.visible()
+        weights = self.call.change(
+            self._split(weights), visible, range(self.heads), self.heads
+        )  # (batch, head, query, key)
+        self.attended = replace(self.attended, stored_weights=weights)
+        return weights.flatten(0, 1)
+
+    def _compare(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> None:
+        """Note what is compared: queries (batch · head, query, size), keys (…, size, key)."""
+        added = None
+        if mask is not None:
+            added = mask.unsqueeze(0) if mask.shape[0] == 1 else self._split(mask)
+        queries = self._split(queries)  # (batch, head, query, size)
+        comparison = GroupedProduct(queries, self._split(keys.mT), 1.0, added=added)
+        self.call.place(*comparison.sizes)
+        self.attended = Attended(queries, comparison, _as_mask(added), Softmax())
+
+    def _split(self, tensor: Tensor) -> Tensor:
+        return tensor.unflatten(0, (-1, self.heads))
+
+
+def check_was_seen(session: Session) -> None:
+    """Raise an error if the model ran and attends in arithmetic of its own, which nobody sees."""
+    for part in session.model.modules():
+        config = getattr(part, "config", None)
+        way = getattr(config, "_attn_implementation", None)
+        if session.called and isinstance(way, str) and way != "sdpa":
+            raise ValueError(
+                f"{type(session.model).__name__} was called and no attention was seen: it attends "
+                f"in its own code (attn_implementation={way!r}). Load it with "
+                'attn_implementation="sdpa", or call model.set_attn_implementation("sdpa")'
+            )
