@@ -42,6 +42,7 @@ from regard.attention.scores import (
     ScaledDot,
     Score,
 )
+from regard.attention.sides import Side, kind_of, make_looks, sides_of
 from regard.attention.watching import attentions, watch
 from regard.attention.weighings import (
     Given,
@@ -88,6 +89,7 @@ __all__ = [
     "Rotary",
     "ScaledDot",
     "Score",
+    "Side",
     "Sinusoidal",
     "Softmax",
     "Sparsemax",
@@ -98,7 +100,10 @@ __all__ = [
     "attentions",
     "edit",
     "freeze",
+    "kind_of",
+    "make_looks",
     "set_to",
+    "sides_of",
     "sinusoids",
     "stitch",
     "swap",
