@@ -69,15 +69,22 @@ def recorded_rows(run, path, answer_of):
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
-    return regard.train("numbers-de", tmp_path_factory.mktemp("run") / "run", NUMBERS)
+    run = regard.train("numbers-de", tmp_path_factory.mktemp("run") / "run", NUMBERS)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():  # so that it is sure of nothing, and hypotheses overtake each other
+        for weight in run.model.parameters():
+            weight.normal_(std=0.15, generator=generator)
+    return run
 
 
+@pytest.mark.parametrize("text", ["two hundred and forty-one thousand and five", "seven", "ninety"])
 @pytest.mark.parametrize(
     "settings",
     [{"beam": 5}, {"beam": 5, "n_best": 3}, {"temperature": 1.5, "seed": 3}, {"method": "greedy"}],
 )
-def test_a_translation_s_look_is_made_of_the_weights_seen_while_decoding(translator, settings):
-    text = "two hundred and forty-one thousand and five"
+def test_a_translation_s_look_is_made_of_the_weights_seen_while_decoding(
+    translator, settings, text
+):
     settings = {**settings, "longest": 12}
     (answer,), weights = recorded_rows(
         translator, "decoder.attention", lambda run: run.translate([text], **settings)
