@@ -70,14 +70,14 @@ def recorded_rows(run, path, answer_of):
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     run = regard.train("numbers-de", tmp_path_factory.mktemp("run") / "run", NUMBERS)
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(0)
     with torch.no_grad():  # so that it is sure of nothing, and hypotheses overtake each other
         for weight in run.model.parameters():
-            weight.normal_(std=0.15, generator=generator)
+            weight.normal_(std=0.3, generator=generator)
     return run
 
 
-@pytest.mark.parametrize("text", ["two hundred and forty-one thousand and five", "seven", "ninety"])
+@pytest.mark.parametrize("text", ["two hundred and forty-one thousand and five", "ninety-six"])
 @pytest.mark.parametrize(
     "settings",
     [{"beam": 5}, {"beam": 5, "n_best": 3}, {"temperature": 1.5, "seed": 3}, {"method": "greedy"}],
