@@ -171,6 +171,12 @@ class Look:
         )
 
     @property
+    def attended(self) -> Attended | None:
+        """The call it is computed from, for one row of the batch; None if the weights are at hand
+        or those of several calls."""
+        return self.source.attended if isinstance(self.source, _ComputedWeights) else None
+
+    @property
     def weights(self) -> Tensor:
         """(head, query, key), float32 on the CPU."""
         return self.source.weights(None, None)
