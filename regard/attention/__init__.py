@@ -43,6 +43,7 @@ from regard.attention.scores import (
     ScaledDot,
     Score,
 )
+from regard.attention.sides import Side, kind_of, make_looks, sides_of
 from regard.attention.watching import Seen, attentions, watch
 from regard.attention.weighings import (
     Given,
@@ -92,6 +93,7 @@ __all__ = [
     "ScaledDot",
     "Score",
     "Seen",
+    "Side",
     "Sinusoidal",
     "Softmax",
     "Sparsemax",
@@ -102,7 +104,10 @@ __all__ = [
     "attentions",
     "edit",
     "freeze",
+    "kind_of",
+    "make_looks",
     "set_to",
+    "sides_of",
     "sinusoids",
     "stitch",
     "swap",

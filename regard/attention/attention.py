@@ -163,13 +163,21 @@ class Attention(nn.Module):
     `Attended` when somebody asks, for the rows they look at.
     """
 
-    def __init__(self, score: Score, weigh: Weighing | None = None, dropout: float = 0.0):
+    def __init__(
+        self,
+        score: Score,
+        weigh: Weighing | None = None,
+        dropout: float = 0.0,
+        sides: tuple[str, str] | None = None,
+    ):
+        """sides says what queries and keys are, as ("target", "source"): see `sides.py`"""
         super().__init__()
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout ({dropout}) must be at least 0 and below 1")
         self.score = score
         self.weigh = Softmax() if weigh is None else weigh
         self.dropout = dropout
+        self.sides = sides
 
     def prepare(self, keys: Tensor) -> Prepared:
         """Transform keys ahead of the first query, for decoders that come back to them."""

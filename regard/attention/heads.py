@@ -44,6 +44,7 @@ class MultiHead(nn.Module):
         weigh: Weighing | None = None,
         position: Rotary | PositionBias | None = None,
         dropout: float = 0.0,
+        sides: tuple[str, str] | None = None,
     ):
         """key_size and value_size are what comes in; head_size is what one head works with."""
         super().__init__()
@@ -63,7 +64,7 @@ class MultiHead(nn.Module):
                 raise ValueError(f"{name} ({size}) must be 1 or more")
         self.packed = len(set(self.sizes)) == 1
         self.projection = _make_projection(self.sizes, self.widths, bias)
-        self.attention = Attention(ScaledDot() if score is None else score, weigh, dropout)
+        self.attention = Attention(ScaledDot() if score is None else score, weigh, dropout, sides)
         if position is not None and key_size != model_size:
             raise ValueError(
                 f"position ({type(position).__name__}) needs queries and keys of one sequence, but "

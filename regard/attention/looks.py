@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Protocol
 
 import torch
@@ -12,7 +14,7 @@ from torch.nn import functional as F
 
 from regard.attention.attention import Attended, Selection, select_indices
 
-KINDS = ("self", "cross", "pool", "memory", "image", "senses")
+KINDS = ("self", "cross", "pool", "memory", "image", "senses", "gates", "other")
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class Source(Protocol):
     def weights(self, heads: Tensor | None, rows: Tensor | None) -> Tensor:
         """(head, query, key) for some heads and rows, or for all."""
 
-    def mask(self) -> Tensor | None:
-        """Boolean, broadcast to (head, query, key), True = may look."""
+    def mask(self, rows: Tensor | None) -> Tensor | None:
+        """Boolean, broadcast to (head, row, key), True = may look."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,8 @@ class Look:
     key_text: str | None = None
     grid: tuple[int, int] | None = None  # (rows, columns) when the keys are cells of an image
     steps: tuple[int, ...] | None = None  # the decoding step of each query, if one by one
+    image: Tensor | None = field(default=None, repr=False, compare=False)  # (row, column, 3) bytes
+    inner: tuple[Look, ...] = ()  # looks at what this one sums up, as a document's sentences
     source: Source = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -62,6 +66,8 @@ class Look:
             raise ValueError(f"grid {self.grid} does not hold {len(self.keys)} keys")
         if self.steps is not None and len(self.steps) != len(self.queries):
             raise ValueError(f"{len(self.steps)} steps do not fit {len(self.queries)} queries")
+        if self.image is not None:
+            _check_image(self.image)
 
     @classmethod
     def of_weights(
@@ -103,14 +109,41 @@ class Look:
         **rest: Any,
     ) -> Look:
         """A look at what row `row` of the batch read; only what is asked for gets computed."""
-        axes, sizes = attended.comparison.axes, attended.comparison.sizes
+        sizes = attended.comparison.sizes
         if sizes != (len(queries), len(keys)):
             raise ValueError(
                 f"{len(queries)} queries and {len(keys)} keys do not label a map of {sizes}"
             )
-        heads = attended.context.shape[1] if axes == 4 else 1
         source = _ComputedWeights.of(attended, row)
-        return cls._with_labels(source, heads, queries, keys, path, kind, **rest)
+        return cls._with_labels(source, source.heads, queries, keys, path, kind, **rest)
+
+    @classmethod
+    def of_calls(
+        cls,
+        calls: Sequence[Attended],
+        *,
+        queries: Labels,
+        keys: Labels,
+        path: str = "attention",
+        kind: str = "self",
+        row: int = 0,
+        first_keys: Sequence[int] | None = None,
+        **rest: Any,
+    ) -> Look:
+        """One look at several calls, as the steps of a decoder: the queries of one below those of
+        the other. A key that a call did not have yet, or no more, is masked in its rows.
+
+        `first_keys` says which key is the first of each call; 0 for all of them if left out.
+        """
+        source = _StitchedWeights.of(calls, row, first_keys, len(keys))
+        if source.queries != len(queries) or source.reach > len(keys):
+            raise ValueError(
+                f"{len(queries)} queries and {len(keys)} keys do not label {len(calls)} calls with "
+                f"{source.queries} queries and {source.reach} keys"
+            )
+        steps = [step for step, part in enumerate(source.parts) for _ in range(part.queries)]
+        rest.setdefault("steps", tuple(steps))
+        return cls._with_labels(source, source.heads, queries, keys, path, kind, **rest)
 
     @classmethod
     def _with_labels(
@@ -138,6 +171,12 @@ class Look:
         )
 
     @property
+    def attended(self) -> Attended | None:
+        """The call it is computed from, for one row of the batch; None if the weights are at hand
+        or those of several calls."""
+        return self.source.attended if isinstance(self.source, _ComputedWeights) else None
+
+    @property
     def weights(self) -> Tensor:
         """(head, query, key), float32 on the CPU."""
         return self.source.weights(None, None)
@@ -145,16 +184,30 @@ class Look:
     @property
     def mask(self) -> Tensor | None:
         """Boolean, broadcast to (head, query, key), True = may look; None for everywhere."""
-        return self.source.mask()
+        return self.source.mask(None)
 
     def weights_of(
-        self, *, heads: Selection | None = None, rows: Selection | None = None
+        self,
+        *,
+        heads: Selection | None = None,
+        rows: Selection | None = None,
+        columns: Selection | None = None,
     ) -> Tensor:
-        """Some heads and rows only; the axes stay."""
-        cpu = torch.device("cpu")
-        head = None if heads is None else select_indices("heads", heads, len(self.heads), cpu)
-        row = None if rows is None else select_indices("rows", rows, len(self.queries), cpu)
-        return self.source.weights(head, row)
+        """Some heads, rows and columns only; the axes stay. Nothing else is computed but the rest
+        of these rows, since a row is weighed as a whole.
+
+        look.weights_of(heads=3, rows=slice(64), columns=slice(128))  # (1, 64, 128)
+        """
+        head = None if heads is None else _select("heads", heads, len(self.heads))
+        row = None if rows is None else _select("rows", rows, len(self.queries))
+        weights = self.source.weights(head, row)
+        if columns is None:
+            return weights
+        return weights.index_select(-1, _select("columns", columns, len(self.keys)))
+
+    def mask_of(self, *, rows: Selection) -> Tensor | None:
+        """The mask of some rows only, broadcast to (head, row, key)."""
+        return self.source.mask(_select("rows", rows, len(self.queries)))
 
 
 @dataclass(frozen=True)
@@ -168,8 +221,10 @@ class _StoredWeights:
         table = self.table if heads is None else self.table.index_select(0, heads)
         return table if rows is None else table.index_select(1, rows)
 
-    def mask(self) -> Tensor | None:
-        return self.allowed
+    def mask(self, rows: Tensor | None) -> Tensor | None:
+        if self.allowed is None or rows is None or self.allowed.shape[1] == 1:
+            return self.allowed
+        return self.allowed.index_select(1, rows)
 
 
 @dataclass(frozen=True)
@@ -185,6 +240,18 @@ class _ComputedWeights:
             raise ValueError(f"a look needs weights ([batch, [head,]] query, key), not {axes} axes")
         return cls(attended if axes == 2 else attended.pick(row))
 
+    @property
+    def heads(self) -> int:
+        return self.attended.context.shape[1] if self.attended.comparison.axes == 4 else 1
+
+    @property
+    def queries(self) -> int:
+        return self.attended.comparison.sizes[0]
+
+    @property
+    def keys(self) -> int:
+        return self.attended.comparison.sizes[1]
+
     def weights(self, heads: Tensor | None, rows: Tensor | None) -> Tensor:
         has_heads = self.attended.comparison.axes == 4
         weights = self.attended.weights_of(
@@ -193,19 +260,95 @@ class _ComputedWeights:
         )
         return _to_three_axes(weights.detach().to("cpu", torch.float32))
 
-    def mask(self) -> Tensor | None:
-        visible = self.attended.visible()
+    def mask(self, rows: Tensor | None) -> Tensor | None:
+        if rows is not None:
+            rows = rows.to(self.attended.comparison.device)
+        visible = self.attended.visible(rows)
         return None if visible is None else _to_three_axes(visible.cpu())
+
+
+@dataclass(frozen=True)
+class _StitchedWeights:
+    """The rows of several calls below one another; each call has its own keys among all."""
+
+    parts: tuple[_ComputedWeights, ...]
+    first_keys: tuple[int, ...]  # of each call: which key is its first
+    keys: int
+
+    @classmethod
+    def of(
+        cls,
+        calls: Sequence[Attended],
+        row: int = 0,
+        first_keys: Sequence[int] | None = None,
+        keys: int | None = None,
+    ) -> _StitchedWeights:
+        if not calls:
+            raise ValueError("calls is empty: nothing was looked at")
+        parts = tuple(_ComputedWeights.of(attended, row) for attended in calls)
+        begins = (0,) * len(parts) if first_keys is None else tuple(first_keys)
+        made = cls(parts, begins, 0)
+        return replace(made, keys=made.reach if keys is None else keys)
+
+    @property
+    def reach(self) -> int:
+        """How many keys there are up to the last of any call."""
+        return max(
+            first + part.keys for first, part in zip(self.first_keys, self.parts, strict=True)
+        )
+
+    @property
+    def heads(self) -> int:
+        return self.parts[0].heads
+
+    @property
+    def queries(self) -> int:
+        return sum(part.queries for part in self.parts)
+
+    def weights(self, heads: Tensor | None, rows: Tensor | None) -> Tensor:
+        count = self.heads if heads is None else len(heads)
+        pieces = [torch.zeros(count, 0, self.keys)]
+        for at, own in self._split(rows):
+            pieces.append(self._widen(self.parts[at].weights(heads, own), at))
+        return torch.cat(pieces, dim=-2)
+
+    def mask(self, rows: Tensor | None) -> Tensor | None:
+        whole = all(part.keys == self.keys for part in self.parts)
+        if whole and all(part.attended.mask is None for part in self.parts):
+            return None
+        pieces = [self._widen(self._mask_part(at, own), at) for at, own in self._split(rows)]
+        if not pieces:
+            return torch.zeros(1, 0, self.keys, dtype=torch.bool)
+        heads = max(len(piece) for piece in pieces)
+        return torch.cat([piece.expand(heads, -1, -1) for piece in pieces], dim=-2)
+
+    def _mask_part(self, at: int, rows: Tensor) -> Tensor:
+        visible = self.parts[at].mask(rows)
+        if visible is None:
+            return torch.ones(1, len(rows), self.parts[at].keys, dtype=torch.bool)
+        return visible.expand(-1, len(rows), self.parts[at].keys)
+
+    def _split(self, rows: Tensor | None) -> Iterator[tuple[int, Tensor]]:
+        """Which call these rows are of, and their numbers in it; neighbours come together."""
+        owners = [(at, own) for at, part in enumerate(self.parts) for own in range(part.queries)]
+        wanted = owners if rows is None else [owners[row] for row in rows.tolist()]
+        for at, together in groupby(wanted, key=itemgetter(0)):
+            yield at, torch.tensor([own for _, own in together])
+
+    def _widen(self, table: Tensor, at: int) -> Tensor:
+        """The keys of a call at their place among all; nothing beside them."""
+        first = self.first_keys[at]
+        return F.pad(table, (first, self.keys - first - table.shape[-1]))
 
 
 def stitch(calls: Sequence[Attended], row: int = 0) -> Tensor:
     """One map from the steps of a decoder: (head, query, key), shorter rows padded with zeros, as
     in a self-attention whose keys grow."""
-    if not calls:
-        raise ValueError("calls is empty: nothing was looked at")
-    maps = [_ComputedWeights.of(attended, row).weights(None, None) for attended in calls]
-    longest = max(m.shape[-1] for m in maps)
-    return torch.cat([F.pad(m, (0, longest - m.shape[-1])) for m in maps], dim=-2)
+    return _StitchedWeights.of(calls, row).weights(None, None)
+
+
+def _select(name: str, selection: Selection, count: int) -> Tensor:
+    return select_indices(name, selection, count, torch.device("cpu"))
 
 
 def _to_three_axes(table: Tensor) -> Tensor:
@@ -217,6 +360,13 @@ def _to_three_axes(table: Tensor) -> Tensor:
 
 def _as_labels(labels: Labels) -> tuple[Label, ...]:
     return tuple(x if isinstance(x, Label) else Label(str(x)) for x in labels)
+
+
+def _check_image(image: Tensor) -> None:
+    if image.dtype != torch.uint8 or image.dim() != 3 or image.shape[-1] != 3 or not image.numel():
+        raise ValueError(
+            f"image ({image.dtype} {tuple(image.shape)}) must be bytes (row, column, 3)"
+        )
 
 
 def _check_mask(mask: Tensor | None, table: Tensor) -> Tensor | None:

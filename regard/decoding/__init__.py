@@ -18,6 +18,7 @@ from regard.decoding.paths import greedy
 from regard.decoding.prompts import prepare_prompts
 from regard.decoding.sampling import sample
 from regard.decoding.seam import Model, State
+from regard.decoding.watched import WatchedHypothesis, decode_watched
 from regard.decoding.windowed import WindowedGenerator
 
 __all__ = [
@@ -26,9 +27,11 @@ __all__ = [
     "Hypothesis",
     "Model",
     "State",
+    "WatchedHypothesis",
     "WindowedGenerator",
     "beam",
     "decode",
+    "decode_watched",
     "greedy",
     "prepare_prompts",
     "sample",

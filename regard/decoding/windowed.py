@@ -14,6 +14,14 @@ from regard.decoding.answers import decode, stream
 from regard.decoding.config import DecodingConfig
 from regard.decoding.hypothesis import Hypothesis, sort_by_score
 from regard.decoding.prompts import prepare_prompts
+from regard.decoding.watched import WatchedHypothesis, decode_watched
+
+
+@dataclass(frozen=True)
+class WatchedWindow(WatchedHypothesis):
+    """An answer, or a piece of one, with what stood before it in the same window."""
+
+    prompt: list[int]
 
 
 @dataclass(frozen=True)
@@ -40,15 +48,7 @@ class WindowedGenerator:
         longest = max(map(len, prompts), default=0) + self.config.longest
         if size is None or longest <= size:
             batch, first = prepare_prompts(prompts, self.first)
-            return decode(
-                self.model,
-                batch,
-                first,
-                self.config,
-                end=self.end,
-                never=self.never,
-                numbers=numbers,
-            )
+            return decode(self.model, batch, first, self.config, **self._options(numbers))
         if self.config.method == "beam":
             raise ValueError(
                 f"{longest} tokens go beyond the {size} positions of the model; greedy and sample "
@@ -79,12 +79,40 @@ class WindowedGenerator:
         while len(ids) < self.config.longest and not ended:
             window, config = self._next_window([*prompt, *ids], len(ids))
             batch, first = prepare_prompts([window], self.first)
-            ((part,),) = decode(
-                self.model, batch, first, config, end=self.end, never=self.never, numbers=[number]
-            )
+            ((part,),) = decode(self.model, batch, first, config, **self._options([number]))
             ids += part.ids
             total, ended = total + part.log_probability, part.ended
         return Hypothesis(tuple(ids), total / self.config.penalty(len(ids)), total, ended)
+
+    def generate_watched(self, prompt: list[int], number: int = 0) -> list[WatchedWindow]:
+        """The best answer to a prompt as `generate` gives it, with all that was looked at.
+
+        One window, unless the answer goes beyond the positions of the model.
+        """
+        size = self.max_positions
+        if size is None or len(prompt) + self.config.longest <= size:
+            return [self._watch_window(prompt, self.config, number)]
+        if (copies := self.config.n_best) > 1:
+            numbers = range(number * copies, (number + 1) * copies)
+            number = max(numbers, key=lambda one: self._generate_one(prompt, one).score)
+        windows: list[WatchedWindow] = []
+        ids: list[int] = []
+        while len(ids) < self.config.longest and not (windows and windows[-1].hypothesis.ended):
+            window, config = self._next_window([*prompt, *ids], len(ids))
+            windows.append(self._watch_window(window, config, number))
+            ids += windows[-1].hypothesis.ids
+        return windows
+
+    def _watch_window(
+        self, window: list[int], config: DecodingConfig, number: int
+    ) -> WatchedWindow:
+        batch, first = prepare_prompts([window], self.first)
+        options = self._options([number])
+        ((best, *_),) = decode_watched(self.model, batch, first, config, **options)
+        return WatchedWindow(best.hypothesis, best.seen, window or [self.first])
+
+    def _options(self, numbers: Sequence[int]) -> dict[str, Any]:
+        return {"end": self.end, "never": self.never, "numbers": numbers}
 
     def _next_window(self, text: list[int], generated: int) -> tuple[list[int], DecodingConfig]:
         """What the model goes on from, and how far; the last `generated` ids of `text` are new."""

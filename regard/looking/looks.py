@@ -5,8 +5,11 @@ from html import escape
 from pathlib import Path
 from typing import TextIO, overload
 
+import torch
+
 from regard.attention import Look
 from regard.looking import record
+from regard.looking.computed import DTYPES
 from regard.looking.console import make_console, print_lines, width_and_colour
 from regard.looking.drawing import Drawing, stack
 from regard.looking.figure import render_pdf, render_png
@@ -78,19 +81,24 @@ class Looks(Sequence[Look]):
         Colour and width are the terminal's own unless given; NO_COLOR is respected.
         """
         console = make_console(file, colour, width)
-        for look in self._looks:
+        for look in self._all():
             print_lines(console, render_terminal(look, *width_and_colour(console)))
 
-    def save(self, path: str | Path) -> None:
-        """Write a file of the kind its ending names: .html, .svg, .png, .pdf or .json."""
+    def save(self, path: str | Path, dtype: torch.dtype = torch.float32) -> None:
+        """Write a file of the kind its ending names: .html, .svg, .png, .pdf or .json.
+
+        `dtype` is for .json: `torch.float16` stores queries and keys in half the room.
+        """
         path = Path(path)
         kind = check_ending(path, ENDINGS)
         if not self._looks:
             raise ValueError(f"path ({str(path)!r}): there are no looks to save")
+        if dtype not in DTYPES.values():
+            raise ValueError(f"dtype ({dtype}) must be one of {', '.join(DTYPES)}")
         if kind == ".json":
-            record.write_looks(self._looks, path)
+            record.write_looks(self._looks, path, dtype)
         elif kind == ".html":
-            write_file(path, render_page(make_views(self._looks)).encode())
+            write_file(path, render_page(make_views(self._all())).encode())
         elif kind == ".svg":
             write_file(path, render_svg(stack(self.drawings())).encode())
         else:
@@ -103,18 +111,22 @@ class Looks(Sequence[Look]):
 
     def drawings(self) -> list[Drawing]:
         """One drawing a look: what SVG, PNG and PDF show."""
-        return [draw_view(view) for view in make_views(self._looks)]
+        return [draw_view(view) for view in make_views(self._all())]
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own: a notebook's styles and scripts stay out of it."""
         if not self._looks:
             return "<em>no looks</em>"
-        seen = make_views(self._looks)
+        seen = make_views(self._all())
         height = min(760, 40 + int(sum(draw_view(view).height + 60 for view in seen)))
         return (
             f'<iframe srcdoc="{escape(render_page(seen))}" sandbox="allow-scripts" width="100%" '
             f'height="{height}" style="border: 0" title="{escape(repr(self))}"></iframe>'
         )
+
+    def _all(self) -> list[Look]:
+        """Each look, and behind it those inside it."""
+        return [each for look in self._looks for each in (look, *Looks(look.inner)._all())]
 
     def _only(self, path: str) -> Look:
         found = [look for look in self._looks if look.path == path]

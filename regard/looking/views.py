@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from regard.attention import Label, Look
 from regard.looking.colours import Floats, Scale, find_extent
@@ -19,7 +18,7 @@ from regard.looking.tokens import make_visible
 MAX_SIDE = 1_024  # cells along one side of a map: one pixel each
 MAX_CELLS_PER_FILE = 4_000_000  # over all its heads and looks,
 GUARANTEED_CELLS_PER_LOOK = 250_000  # but each look may have so many, however many there are
-MAX_WEIGHTS_IN_MEMORY = 4_000_000  # at once, while a large map is read
+MAX_WEIGHTS_IN_MEMORY = 1_000_000  # at once, while a large map is read
 SCALING_SHARE = 0.1  # of the keys the widest row sees: rows that see less do not set the scale
 
 
@@ -56,12 +55,13 @@ def make_view(look: Look, max_cells: int = MAX_CELLS_PER_FILE) -> View:
         return make_part_view(look, queries, keys)
     down, across = block
     band = down * max(1, MAX_WEIGHTS_IN_MEMORY // max(1, heads * keys * down))
-    mask = look.mask  # asked for once: it may have to be computed
-    scaling = scaling_rows(look, mask, range(queries))
+    parts = [range(at, min(at + band, queries)) for at in range(0, queries, band)]
+    scaling = scaling_rows(np.concatenate([count_visible(look, rows) for rows in parts], axis=1))
     bands, free, forced = [], list[Floats](), list[Floats]()
-    for at in range(0, queries, band):
-        values, hidden = read_rows(look, mask, range(at, min(at + band, queries)))
-        band_free, band_forced = split_by_scaling(values, hidden, scaling[:, at : at + band])
+    for rows in parts:
+        values, hidden = read_rows(look, rows)
+        own = scaling[:, rows.start : rows.stop]
+        band_free, band_forced = split_by_scaling(values, hidden, own)
         free.append(find_extremes(band_free))
         forced.append(find_extremes(band_forced))
         bands.append(pool_blocks(values, hidden, block))
@@ -79,27 +79,34 @@ def make_view(look: Look, max_cells: int = MAX_CELLS_PER_FILE) -> View:
 
 def make_part_view(look: Look, queries: int, keys: int) -> View:
     """The view of the first `queries` rows and the first `keys` columns, weight by weight."""
-    mask = look.mask  # asked for once: it may have to be computed
-    values, hidden = read_rows(look, mask, range(queries))
+    values, hidden = read_rows(look, range(queries))
     sums = values.sum(axis=2, dtype=np.float64).astype(np.float32)
+    if look.kind == "gates":
+        sums = sums[:, :0]  # over time: it means nothing
     values, hidden = values[:, :, :keys], hidden[:, :, :keys]
-    free, forced = split_by_scaling(values, hidden, scaling_rows(look, mask, range(queries)))
+    scaling = scaling_rows(count_visible(look, range(queries)))
+    free, forced = split_by_scaling(values, hidden, scaling)
     labels = look.queries[:queries], look.keys[:keys]
     return View(look, *labels, values, hidden, sums, Scale.fit([free], [forced]))
 
 
-def scaling_rows(look: Look, mask: Tensor | None, rows: range) -> NDArray[np.bool_]:  # (head, row)
+def count_visible(look: Look, rows: range) -> NDArray[np.int64]:  # (head, row)
+    """How many keys each of these rows may see."""
+    heads, keys = len(look.heads), len(look.keys)
+    mask = look.mask_of(rows=slice(rows.start, rows.stop))
+    if mask is None:
+        return np.full((heads, len(rows)), keys)
+    seen = mask.expand(-1, len(rows), keys).sum(dim=-1)
+    return np.broadcast_to(seen.numpy(), (heads, len(rows)))
+
+
+def scaling_rows(counts: NDArray[np.int64]) -> NDArray[np.bool_]:  # (head, row)
     """Which rows set the scale: those that see more than one key, and at least SCALING_SHARE of the
     keys that the widest row sees.
 
     The first word of a causal map has no choice but to give all its weight to itself, and the next
     ones must give half or a third to somebody. By that measure all other weights would look pale.
     """
-    heads, keys = len(look.heads), len(look.keys)
-    if mask is None:
-        return np.full((heads, len(rows)), keys > 1)
-    seen = mask.expand(-1, len(look.queries), keys)[:, rows.start : rows.stop].sum(dim=-1)
-    counts = np.broadcast_to(seen.numpy(), (heads, len(rows)))
     return (counts > 1) & (counts >= SCALING_SHARE * counts.max(initial=0))
 
 
@@ -116,11 +123,10 @@ def find_extremes(values: Floats) -> Floats:
     return np.array(find_extent([values]) or ())
 
 
-def read_rows(
-    look: Look, mask: Tensor | None, rows: range
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+def read_rows(look: Look, rows: range) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """Weights and hidden cells of some rows, both (head, row, key)."""
-    values = look.weights_of(rows=slice(rows.start, rows.stop)).numpy()
+    wanted = slice(rows.start, rows.stop)
+    values, mask = look.weights_of(rows=wanted).numpy(), look.mask_of(rows=wanted)
     if not np.isfinite(values).all():
         head, row, key = np.argwhere(~np.isfinite(values))[0]
         raise ValueError(
@@ -129,8 +135,7 @@ def read_rows(
         )
     if mask is None:
         return values, np.zeros(values.shape, bool)
-    shape = (len(look.heads), len(look.queries), len(look.keys))
-    return values, ~mask.expand(shape)[:, rows.start : rows.stop].numpy()
+    return values, ~mask.expand(values.shape).numpy()
 
 
 def choose_block(heads: int, queries: int, keys: int, max_cells: int) -> tuple[int, int]:
@@ -194,6 +199,8 @@ KIND_NAMES = {
     "memory": "memory",
     "image": "attention over an image",
     "senses": "sense weights",
+    "gates": "gates over time",
+    "other": "attention",
 }
 
 

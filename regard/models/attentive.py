@@ -102,7 +102,7 @@ class AttentiveLM(nn.Module):
         super().__init__()
         self.config = config
         self.reader = Reader(config)
-        self.attention = Attention(_score(config))
+        self.attention = Attention(_score(config), sides=("words", "words"))
         features_size = config.word_size if config.tied else config.part_size
         self.mix = nn.Linear(2 * config.part_size, features_size, bias=False)
         self.dropout = make_dropout(config, config.output_dropout)

@@ -141,7 +141,7 @@ class Decoder(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.first = nn.Linear(config.hidden_size, config.hidden_size)
         score = Additive(config.hidden_size, memory_size, config.attention_size)
-        self.attention = Attention(score)
+        self.attention = Attention(score, sides=("target", "source"))
         self.cell = GRUCell(config.embedding_size + memory_size, config.hidden_size)
         readout_input_size = config.hidden_size + config.embedding_size + memory_size
         self.pieces = nn.Linear(readout_input_size, 2 * config.readout_size)

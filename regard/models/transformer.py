@@ -238,6 +238,7 @@ class Layer(nn.Module):
             config.heads,
             position=Rotary(size // config.heads) if config.positions == "rotary" else None,
             dropout=config.dropout if rate is None else rate,
+            sides=("words", "words"),
         )
         self.feedforward_norm = LayerNorm(size, config.eps)
         hidden_size = config.feedforward_size or 4 * size

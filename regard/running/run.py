@@ -80,7 +80,10 @@ class Run:
         def answer(places: Sequence[int]) -> list[Answer]:
             own = [place if numbers is None else numbers[place] for place in places]
             found = action.answer([encoded[place] for place in places], own)
-            return [Answer(texts[i], tuple(each)) for i, each in zip(places, found, strict=True)]
+            return [
+                Answer(texts[place], tuple(each), verb, settings, number)
+                for place, each, number in zip(places, found, own, strict=True)
+            ]
 
         return in_order(plan, answer)
 
@@ -177,7 +180,10 @@ class Run:
 
     @torch.no_grad()
     def look_at(self, answer: Answer) -> Looks:
-        """Where the model looks while it says an answer it has given."""
+        """Where the model looked while it gave this answer, from the decoding itself.
+
+        It is decoded again under watch, with the settings and the draws it was made with.
+        """
         self._expect_module("look")
         return self._looks(self.task.look_at(self.model, self.resources, answer))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
@@ -20,6 +21,11 @@ class Answer:
 
     input: str
     hypotheses: tuple[Candidate, ...]
+    verb: str = field(default="", repr=False)
+    """What was asked for, with which settings, and the number that its draws follow from: enough to
+    decode it again under watch, which is done when somebody wants to look."""
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    number: int = field(default=0, repr=False)
 
     @classmethod
     def empty(cls, text: str) -> Answer:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from regard.attention import Label, Look, watch
+from regard.attention import Label, Look, Side, make_looks, watch
 from regard.data import corpora
 from regard.data.batches import LabelledTexts
 from regard.data.buckets import Labelled, pad_rows
@@ -21,7 +21,7 @@ from regard.data.vectors import read_vectors
 from regard.metrics import f1
 from regard.naming import suggest
 from regard.tasks.answers import Candidate
-from regard.tasks.labels import token_labels
+from regard.tasks.labels import text_side
 from regard.tasks.objective import Objective, Outcome, Sum
 from regard.tasks.resources import Resources
 from regard.tasks.scoring import score
@@ -128,7 +128,7 @@ class Classification(Task[LabelledCorpus]):
     def look(
         self, model: nn.Module, resources: Resources, text: str, target: str | None = None
     ) -> list[Look]:
-        """What the class was read from; rows are the words, or the class where words are pooled."""
+        """What the class was read from; rows are words, or the class where it reads them all."""
         if target is not None:
             raise ValueError(f"target ({target!r}): a classifier reads one text")
         encoded = resources.words.encode(text)
@@ -136,19 +136,8 @@ class Classification(Task[LabelledCorpus]):
             raise ValueError(f"text ({text!r}) has no tokens to look at")
         with watch(model) as seen:
             logits = model(collate([encoded.ids], resources))
-        words = token_labels(encoded)
-        answer = [Label(resources.labels[int(logits[0].argmax())])]
-        sides = {(1, len(words)): (answer, "pool"), (len(words), len(words)): (words, "self")}
-        looks = []
-        for path, calls in seen.items():
-            for read in calls:
-                queries, kind = sides.get(read.comparison.sizes, (None, ""))
-                if queries is not None:
-                    look = Look.of(
-                        read, queries=queries, keys=words, path=path, kind=kind, key_text=text
-                    )
-                    looks.append(look)
-        return looks
+        answer = Side([Label(resources.labels[int(logits[0].argmax())])])
+        return make_looks(model, seen, {"words": text_side(encoded), "class": answer})
 
     def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
         size = resources.words.size

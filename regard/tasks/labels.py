@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from regard.attention import Label
-from regard.text import Encoded
+from collections.abc import Sequence
+
+from regard.attention import Label, Side
+from regard.text import Encoded, Tokenizer
 
 
 def token_labels(encoded: Encoded) -> list[Label]:
     """What is shown beside the tokens of a text, and where they stand in it."""
     tokens = zip(encoded.tokens, encoded.offsets, strict=True)
     return [Label(token, *place) for token, place in tokens]
+
+
+def text_side(encoded: Encoded) -> Side:
+    """A text that was put in."""
+    return Side(token_labels(encoded), encoded.text)
+
+
+def ids_side(ids: Sequence[int], words: Tokenizer) -> Side:
+    """Ids that a model chose; special tokens at the end stand for no piece of the text."""
+    text = words.decode(ids)
+    again = words.encode(text)
+    # The same words may be cut in another way when they are read: then nobody knows the places.
+    labels = token_labels(again) if again.ids == list(ids[: len(again.ids)]) else []
+    return Side([*labels, *map(Label, words.tokens_of(ids[len(labels) :]))], text)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.attention import Look, watch
+from regard.attention import Look, make_looks, watch
 from regard.config import Recipe
 from regard.data import corpora
 from regard.data.batches import Batch, Words
@@ -25,13 +25,13 @@ from regard.data.streams import Columns, Packed, PackedInOrder, Windows
 from regard.decoding import WindowedGenerator
 from regard.layers.output import linear_cross_entropy
 from regard.metrics import likelihood_scores
-from regard.tasks.answers import Answer, Candidate
-from regard.tasks.labels import token_labels
+from regard.tasks.answers import Candidate
+from regard.tasks.labels import ids_side, text_side
 from regard.tasks.objective import Objective, Outcome
 from regard.tasks.reach import share_of_last
 from regard.tasks.resources import Resources
 from regard.tasks.stepping import random_ids, step_through
-from regard.tasks.task import Check, Task
+from regard.tasks.task import Check, Task, check_output
 from regard.text import Tokenizer
 
 Lines = Iterable[str]
@@ -132,18 +132,9 @@ class LanguageModelling(Task[Lines]):
         encoded = resources.words.encode(text)
         if not encoded.ids:
             raise ValueError(f"text ({text!r}) has no tokens to look at")
-        labels = token_labels(encoded)
         with watch(model) as seen:
             model(Words.of_ids(torch.tensor([encoded.ids])))
-        return [
-            Look.of(read, queries=labels, keys=labels, path=path, query_text=text, key_text=text)
-            for path, calls in seen.items()
-            for read in calls
-            if read.comparison.sizes == (len(labels), len(labels))
-        ]
-
-    def look_at(self, model: nn.Module, resources: Resources, answer: Answer) -> list[Look]:
-        return self.look(model, resources, answer.text)
+        return make_looks(model, seen, {"words": text_side(encoded)})
 
     def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
         size, neural = resources.words.size, isinstance(model, nn.Module)
@@ -238,6 +229,21 @@ class Generate:
             ]
             for prompt, hypotheses in zip(encoded, found, strict=True)
         ]
+
+    def look(self, text: str, number: int, output: str | None = None) -> list[Look]:
+        """Where the model looked while it continued the text; rows are words as they were read.
+
+        The last word is not among them, since nothing was read after it.
+        """
+        watched = self.generator.generate_watched(self.encode(text), number)
+        said = [word for window in watched for word in window.hypothesis.ids]
+        check_output(output, self.words.decode(said))
+        looks = []
+        for window in watched:
+            read = [*window.prompt, *window.hypothesis.ids[:-1]]
+            sides = {"words": ids_side(read, self.words)}
+            looks += make_looks(self.generator.model, window.seen, sides)
+        return looks
 
     def stream(self, encoded: list[int]) -> Iterator[str]:
         return self.words.decode_stream(self.generator.stream(encoded), encoded)

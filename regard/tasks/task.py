@@ -53,6 +53,22 @@ class Streaming(Protocol):
         """The answer to one text, as it comes."""
 
 
+class Looking(Protocol):
+    """A verb whose answer can be looked at while it is decoded."""
+
+    def look(self, text: str, number: int, output: str | None = None) -> list[Look]:
+        """The looks of the best answer, which must be `output` if that is given."""
+
+
+def check_output(output: str | None, found: str) -> None:
+    """Refuse looks that are not those of the answer they are wanted for."""
+    if output is not None and found != output:
+        raise ValueError(
+            f"output ({output!r}) came out as {found!r} when it was decoded again: in a batch of "
+            "another size the last digits differ; ask for this text alone to look at its answer"
+        )
+
+
 class Check(NamedTuple):
     """Two ways to the same numbers, for `verify`."""
 
@@ -190,8 +206,17 @@ class Task(ABC, Generic[C]):
         raise ValueError(f"{self.recipe.task['kind']} has nothing to look at")
 
     def look_at(self, model: nn.Module, resources: Resources, answer: Answer) -> list[Look]:
-        """Where the model looks while it gives an answer it has given."""
-        return self.look(model, resources, answer.input)
+        """Where the model looked while it gave an answer.
+
+        What was decoded is decoded again under watch, with the same settings and draws, so that the
+        weights are those of the surviving hypothesis. To keep them from the first time on would
+        take memory for every answer that nobody looks at.
+        """
+        verb = self.verbs().get(answer.verb)
+        if verb is None or not hasattr(verb, "look"):
+            return self.look(model, resources, answer.input)
+        action: Looking = verb(self, model, resources, **answer.settings)
+        return action.look(answer.input, answer.number, answer.output)
 
     def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
         """Two ways to the same numbers each: steps and whole texts, batches and single rows."""

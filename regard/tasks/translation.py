@@ -4,15 +4,15 @@ the right answers."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn import functional as F
 
-from regard.attention import Label, Look, watch
+from regard.attention import Label, Look, Side, make_looks, watch
 from regard.config import Recipe
 from regard.data import corpora
 from regard.data.batches import Batch, Pairs
@@ -22,15 +22,15 @@ from regard.data.feeds import Feed
 from regard.data.files import find_file
 from regard.data.numbers import LANGUAGES, join_name, number_examples, split_name
 from regard.data.splits import hold_out
-from regard.decoding import Hypothesis, decode
+from regard.decoding import Hypothesis, decode, decode_watched
 from regard.metrics import Score, bleu, chrf, exact_match
-from regard.tasks.answers import Answer, Candidate
-from regard.tasks.labels import token_labels
+from regard.tasks.answers import Candidate
+from regard.tasks.labels import ids_side, text_side, token_labels
 from regard.tasks.objective import Objective, Outcome
 from regard.tasks.resources import Resources
 from regard.tasks.stepping import random_ids, step_through
-from regard.tasks.task import Check, Task
-from regard.text import Tokenizer
+from regard.tasks.task import Check, Task, check_output
+from regard.text import Encoded, Tokenizer
 
 GENERATORS = "numbers-"
 TextPair = tuple[str, str]
@@ -170,31 +170,17 @@ class Translation(Task[TextPairs]):
     def look(
         self, model: nn.Module, resources: Resources, text: str, target: str | None = None
     ) -> list[Look]:
-        """The alignment of each word that is said; without a target, the model's own answer."""
-        text, words = self.segment(text), resources.words
+        """The alignment of each word that is said; without a target, while it says its own."""
         if target is None:
-            ((best, *_),) = Translate(self, model, resources).answer([words.encode(text).ids], [0])
-            target = best.text
+            return Translate(self, model, resources).look(text, 0)
+        text, words = self.segment(text), resources.words
         source, said = words.encode(text), words.encode(target)
+        batch = collate([(source.ids, said.ids)], words)
         with watch(model) as seen:
-            model(collate([(source.ids, said.ids)], words))
-        queries = [*token_labels(said), Label("</s>")]
-        keys = token_labels(source)
-        return [
-            Look.of_weights(
-                torch.cat([call.weights[0] for call in calls], dim=-2),  # (query, key)
-                queries=queries,
-                keys=keys,
-                path=path,
-                kind="cross",
-                query_text=target,
-                key_text=text,
-            )
-            for path, calls in seen.items()
-        ]
-
-    def look_at(self, model: nn.Module, resources: Resources, answer: Answer) -> list[Look]:
-        return self.look(model, resources, answer.input, answer.text)
+            model(batch)
+        end = Label(words.tokens_of([words.id_of_role("end")])[0])
+        side = Side([*token_labels(said), end], target)
+        return make_looks(model, seen, sides(source, side, words))
 
     def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
         words, sizes = resources.words, [(5, 7), (3, 4), (8, 6)]
@@ -256,28 +242,47 @@ class Translate:
         found = [[nothing] for _ in encoded]
         if places:
             batch = collate([(encoded[i], []) for i in places], self.words)
-            decoded = self._decode(batch, [numbers[i] for i in places])
+            options = self._options([numbers[i] for i in places])
+            decoded = decode(self.model, batch, self._first(batch), self.decoding, **options)
             for place, hypotheses in zip(places, decoded, strict=True):
                 found[place] = [self._candidate(each) for each in hypotheses]
         return found
 
-    def _decode(self, batch: Pairs, numbers: list[int]) -> list[list[Hypothesis]]:
-        words = self.words
-        first = torch.full((len(batch),), words.id_of_role("start"))
-        never = [words.id_of_role("pad"), words.id_of_role("start")]
-        return decode(
-            self.model,
-            batch,
-            first,
-            self.decoding,
-            end=words.end,
-            never=[i for i in never if i != words.end],
-            numbers=numbers,
+    def look(self, text: str, number: int, output: str | None = None) -> list[Look]:
+        """Where the model looked while it said its best translation."""
+        source = self.words.encode(self.task.segment(text))
+        if not source.ids:
+            raise ValueError(f"text ({text!r}) has no tokens to look at")
+        batch = collate([(source.ids, [])], self.words)
+        ((best, *_),) = decode_watched(
+            self.model, batch, self._first(batch), self.decoding, **self._options([number])
         )
+        check_output(output, self._candidate(best.hypothesis).output)
+        said = ids_side(best.hypothesis.ids, self.words)
+        return make_looks(self.model, best.seen, sides(source, said, self.words))
+
+    def _first(self, batch: Pairs) -> Tensor:
+        return torch.full((len(batch),), self.words.id_of_role("start"))
+
+    def _options(self, numbers: list[int]) -> dict[str, Any]:
+        words = self.words
+        never = [words.id_of_role("pad"), words.id_of_role("start")]
+        return {
+            "end": words.end,
+            "never": [i for i in never if i != words.end],
+            "numbers": numbers,
+        }
 
     def _candidate(self, hypothesis: Hypothesis) -> Candidate:
         text = self.words.decode(hypothesis.ids)
         return Candidate(self.task.join(text), hypothesis.score, text)
+
+
+def sides(source: Encoded, target: Side, words: Tokenizer) -> dict[str, Side]:
+    """What the attentions of a translator look from and at; a decoder reads what it has said."""
+    start = Label(words.tokens_of([words.id_of_role("start")])[0])
+    read = [start, *target.labels[:-1]]
+    return {"source": text_side(source), "target": replace(target, read=read)}
 
 
 def collate(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], words: Tokenizer) -> Pairs:

@@ -55,7 +55,7 @@ def test_looks_that_share_their_numbers_can_be_saved_together(small, tmp_path):
 
 def test_the_weights_lie_beside_as_any_tool_can_read_them(saved, small):
     record = json.loads(saved.read_text())
-    assert (record["format"], record["version"]) == ("regard-look", 1)
+    assert (record["format"], record["version"]) == ("regard-look", 2)
     assert record["weights"]["file"] == "x.safetensors"
     assert record["looks"][0]["keys"][1] == {"text": "y", "start": 2, "end": 3}
     with safe_open(saved.with_suffix(".safetensors"), "pt") as file:
@@ -70,8 +70,10 @@ def test_a_loaded_look_is_drawn_as_the_saved_one(saved, small, tmp_path):
 
 
 def test_a_newer_file_is_refused_with_both_versions(saved):
-    with pytest.raises(ValueError, match=r"x\.json: version 2 is newer than 1"):
-        Looks.load(changed(saved, version=2))
+    with pytest.raises(ValueError, match=r"x\.json: version 3 is newer than 2"):
+        Looks.load(changed(saved, version=3))
+    with pytest.raises(ValueError, match=r"x\.json: version 1 is no longer read"):
+        Looks.load(changed(saved, version=1))
 
 
 @pytest.mark.parametrize("content", ['{"format": "something"}', "[1, 2]", "{}", "null"])

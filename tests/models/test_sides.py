@@ -1,0 +1,30 @@
+"""Every attention of every model says what it looks from and at."""
+
+import pytest
+
+from regard.attention import kind_of, sides_of
+from regard.models.catalog import MODELS, build
+
+SMALL = {
+    "vocabulary_size": 11,
+    "source_vocabulary_size": 11,
+    "classes": 3,
+    "hidden_size": 6,
+    "model_size": 6,
+    "heads": 2,
+    "layers": 2,
+}
+EXPECTED = {
+    "attentive-rnn": {"attention": "self"},
+    "transformer-lm": {"layers.0.attention": "self", "layers.1.attention": "self"},
+    "seq2seq": {"decoder.attention": "cross"},
+}
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "ngram"])
+def test_every_attention_of_the_catalog_declares_its_sides(name):
+    known = MODELS[name].config.__dataclass_fields__
+    model = build(name, **{key: value for key, value in SMALL.items() if key in known})
+    sides = sides_of(model)
+    assert {path: kind_of(each) for path, each in sides.items()} == EXPECTED.get(name, {})
+    assert None not in sides.values()
