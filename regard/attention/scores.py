@@ -95,18 +95,21 @@ class General(Score):
 class Cosine(Score):
     """score(q, k) = β · (q · k) / (‖q‖ ‖k‖)
 
-    Only the direction of a key counts; the strength β decides how sharply. A zero vector has no
+    Only the direction of a key counts; the strength β decides how sharply, and is learned. With
+    strength None it is 1 for good, for weighings that are told their own. A zero vector has no
     direction: it scores 0 and passes no gradient.
 
     Graves, Wayne & Danihelka (2014), section 3.3.1, equations 5 and 6.
     """
 
-    def __init__(self, strength: float = 1.0):
+    def __init__(self, strength: float | None = 1.0):
         super().__init__()
-        self.strength = nn.Parameter(torch.tensor(float(strength)))
+        given = None if strength is None else nn.Parameter(torch.tensor(float(strength)))
+        self.strength: nn.Parameter | None = given
 
     def transform_queries(self, queries: Tensor) -> Tensor:
-        return self.strength * _normalise(queries)
+        directions = _normalise(queries)
+        return directions if self.strength is None else self.strength * directions
 
     def transform_keys(self, keys: Tensor) -> Tensor:
         return _normalise(keys)

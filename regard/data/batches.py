@@ -120,3 +120,21 @@ class LabelledTexts(Batch):
     def tokens(self) -> int:
         """How many words are real."""
         return int(self.mask.sum())
+
+
+@dataclass(frozen=True)
+class Bits(Batch):
+    """For machines that read and write vectors of bits, step by step."""
+
+    inputs: Tensor  # (batch, time, input), 0 or 1, or numbers
+    targets: Tensor  # (batch, time, output), 0 or 1
+    mask: Tensor  # (batch, time), True where a step is real
+    loss_mask: Tensor = UNSET  # (batch, time), True where an answer counts; the mask if left out
+
+    def __post_init__(self) -> None:
+        self._default("loss_mask", self.mask)
+
+    @property
+    def tokens(self) -> int:
+        """How many steps are real."""
+        return int(self.mask.sum())

@@ -22,7 +22,8 @@ METRICS: dict[str, Metric] = {
     for each in (
         Metric("perplexity", False, "exp of the loss: among how many tokens the model wavers"),
         Metric("loss", False, "negative log-likelihood of a target, in nats"),
-        Metric("bits", False, "the loss in bits instead of nats"),
+        Metric("bits", False, "the loss in bits instead of nats; of bit sequences, a sequence's"),
+        Metric("wrong_bits", False, "bits of a sequence that are wrong"),
         Metric("bleu", True, "n-grams of a translation found in its references, 0 to 100"),
         Metric("chrf", True, "F-score over the characters' n-grams, 0 to 100"),
         Metric("accuracy", True, "share of labels that are right"),

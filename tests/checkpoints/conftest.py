@@ -33,11 +33,12 @@ def folder(tmp_path):
         run = tmp_path / place
         run.mkdir()
         (kind,) = MODELS[name].tasks
-        feed = "columns" if kind == "language-model" else "sentences"
+        feed = {"language-model": "columns", "bits": "episodes"}.get(kind, "sentences")
         content = RECIPE.format(task=kind, name=name, settings=settings, feed=feed)
         (run / "recipe.toml").write_text(content)
         tokenizer = Tokenizer.train(LINES, TextConfig(), ("pad", "unknown", "start", "end"))
-        resources = Resources(tokenizer, ("no", "yes") if kind == "classification" else ())
+        labels = ("no", "yes") if kind == "classification" else ()
+        resources = Resources(None if kind == "bits" else tokenizer, labels)
         resources.save(run)
         recipe = read_recipe(str(run / "recipe.toml"))
         model = build(recipe, make_task(recipe), resources)

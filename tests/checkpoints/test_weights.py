@@ -12,7 +12,7 @@ from regard.checkpoints import memory, weights
 from regard.checkpoints.folders import new_folder, write_manifest, write_tensors
 from regard.checkpoints.reading import Folder, read_tensors
 from regard.checkpoints.weights import load_model
-from regard.data.batches import LabelledTexts, Pairs, Words
+from regard.data.batches import Bits, LabelledTexts, Pairs, Words
 from regard.models import catalog
 
 SMALL = "hidden_size = 12\n"
@@ -33,6 +33,7 @@ MODELS = {
     "rotary": ("transformer-lm", f'{GPT}positions = "rotary"'),
     "seq2seq": ("seq2seq", f"{SMALL}embedding_size = 5\nattention_size = 7\nreadout_size = 3"),
     "dan": ("dan", f"{SMALL}embedding_size = 5\nlayers = 2"),
+    "ntm": ("ntm", "controller_size = 5\nslots = 7\nslot_size = 3"),
 }
 
 
@@ -42,6 +43,7 @@ def logits(model):
     batches = {
         "Seq2Seq": Pairs(ids, mask, ids, ids, mask),
         "DAN": LabelledTexts(ids, mask, ids[:, 0]),
+        "NTM": Bits(ids.unsqueeze(-1).expand(-1, -1, 9).float(), ids, mask),
     }
     with torch.no_grad():
         return model(batches.get(type(model).__name__, Words(ids, ids, mask)))

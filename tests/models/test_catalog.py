@@ -10,15 +10,18 @@ NEURAL = [name for name in MODELS if name != "ngram"]
 
 @pytest.mark.parametrize("name", NEURAL)
 def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
-    settings = {"vocabulary_size": 13, "dropout": 0.3}
-    settings |= {"model_size": 24} if name == "transformer-lm" else {"embedding_size": 7}
-    settings |= {"classes": 3} if name == "dan" else {}
+    words = {"vocabulary_size": 13, "dropout": 0.3}
+    settings = {
+        "transformer-lm": {**words, "model_size": 24},
+        "dan": {**words, "embedding_size": 7, "classes": 3},
+        "ntm": {"inputs": 9, "outputs": 8, "slots": 13},
+    }.get(name, {**words, "embedding_size": 7})
     model = build(name, **settings)
     (kind,) = MODELS[name].tasks
     assert type(model) is MODELS[name].model() is MODELS[name].model(kind)
     assert model.config == MODELS[name].config(**settings)
     with pytest.raises(FrozenInstanceError):
-        model.config.vocabulary_size = 17
+        setattr(model.config, next(iter(settings)), 17)
 
 
 def test_every_model_says_which_tasks_it_can_do_and_each_task_has_a_model():
