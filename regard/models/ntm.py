@@ -180,7 +180,9 @@ class Heads(nn.Module):
         self.parts = [config.slot_size, controls, extra]
         self.control = nn.Linear(config.controller_size, heads * sum(self.parts))
         # The strength comes from the controller, so the score has none of its own.
-        self.attention = Attention(Cosine(strength=None), NTMAddressing())
+        self.attention = Attention(
+            Cosine(strength=None), NTMAddressing(), sides=("heads", "memory")
+        )
         nn.init.xavier_uniform_(self.control.weight, gain=1.4)
         nn.init.normal_(self.control.bias, std=0.01)
 
