@@ -11,6 +11,7 @@ import sys
 import click
 
 from regard import __version__
+from regard.cli.align import align
 from regard.cli.classify import classify
 from regard.cli.demo import demo
 from regard.cli.evaluate import evaluate
@@ -51,6 +52,7 @@ def main() -> None:
 
 
 for command in (
+    align,
     classify,
     demo,
     evaluate,

@@ -19,6 +19,7 @@ from regard.config import Recipe
 from regard.data.batches import Batch
 from regard.data.corpora import FORMATS
 from regard.data.feeds import Feed
+from regard.metrics import Links
 from regard.naming import suggest
 from regard.tasks.answers import Answer, Candidate
 from regard.tasks.objective import Objective
@@ -204,6 +205,10 @@ class Task(ABC, Generic[C]):
     ) -> list[Look]:
         """Where the model looks while it reads the text, or while it says the target."""
         raise ValueError(f"{self.recipe.task['kind']} has nothing to look at")
+
+    def gold_pairs(self, split: str) -> tuple[list[tuple[str, str]], list[Links] | None]:
+        """Pairs of texts whose words can be linked, and the right links, if the data know."""
+        raise ValueError(f"{self.recipe.task['kind']} has no two sides to align")
 
     def look_at(self, model: nn.Module, resources: Resources, answer: Answer) -> list[Look]:
         """Where the model looked while it gave an answer.

@@ -23,7 +23,7 @@ from regard.data.files import find_file
 from regard.data.numbers import LANGUAGES, join_name, number_examples, split_name
 from regard.data.splits import hold_out
 from regard.decoding import Hypothesis, decode, decode_watched
-from regard.metrics import Score, bleu, chrf, exact_match
+from regard.metrics import Links, Score, bleu, chrf, exact_match
 from regard.tasks.answers import Candidate
 from regard.tasks.labels import ids_side, text_side, token_labels
 from regard.tasks.objective import Objective, Outcome
@@ -197,6 +197,18 @@ class Translation(Task[TextPairs]):
         yield Check("one word at a time = all at once", steps[real], whole[real])
         alone = torch.cat([model(collate([pair], words))[0] for pair in pairs])
         yield Check("a batch of 3 = 3 batches of 1", whole[real], alone)
+
+    def gold_pairs(self, split: str) -> tuple[list[TextPair], list[Links] | None]:
+        """The pairs of a split, and which words belong together, if the data know."""
+        if self.language is None:
+            pairs = self.read(split)
+            if pairs is None:
+                raise ValueError(f"there is no data.{split} to align; name two files")
+            return list(pairs), None
+        examples = number_examples(self.language, self.recipe.seed, split)
+        made = examples.take(self.recipe.data.test_examples)
+        pairs = [(example.source_text, " ".join(example.target)) for example in made]
+        return pairs, [Links(set(example.links)) for example in made]
 
     # What users write, and what the model reads
 
