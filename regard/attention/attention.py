@@ -201,8 +201,8 @@ class Attention(nn.Module):
         mask: Mask | None,
         carried: Any,
     ) -> Attended:
-        """With the whole weight matrix, which is stored: for weighings that are not pure, for edits,
-        and where it is small and has to be made anyway."""
+        """With the whole weight matrix, which is stored: for weighings that are not pure, for
+        edits, and where it is small and has to be made anyway."""
         visible = _to_dense(mask, comparison, None)
         weights, carried = self.weigh(comparison.scores(), visible, queries, carried)
         weights = weights.to(comparison.dtype)

@@ -81,10 +81,7 @@ def test_many_weights_are_not_kept(monkeypatch):
 
 def test_kept_weights_are_those_before_dropout():
     memory = torch.randn(3, KEYS, SIZE)
-    for attention in (
-        Attention(ScaledDot(), Sparsemax(), dropout=0.5),
-        Attention(ScaledDot(), dropout=0.5),
-    ):
-        read = attention.train()(memory, memory, memory)
+    for weigh in (Sparsemax(), None):
+        read = Attention(ScaledDot(), weigh, dropout=0.5)(memory, memory, memory)
         assert_close(read.weights.sum(dim=-1), torch.ones(3, KEYS))
         assert not torch.allclose(read.context, read.weights @ memory)
