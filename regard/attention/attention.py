@@ -223,7 +223,8 @@ class Attention(nn.Module):
         heads: list[int] | None = []
         if call is not None and call.explicit:
             heads = call.changed_heads(values.shape[-3]) if comparison.axes >= 4 else None
-        if heads is None or not self.weigh.pure:
+        written = not self.weigh.pure or self._makes_all_weights(comparison, values)
+        if heads is None or written:
             return self._attend_explicitly(comparison, queries, values, mask, carried, call)
         context = self._compute_context(comparison, queries, values, mask)
         attended = Attended(context, comparison, mask, self.weigh, carried)
@@ -235,19 +236,27 @@ class Attention(nn.Module):
         self, comparison: Comparison, queries: Tensor, values: Tensor, mask: Mask | None
     ) -> Tensor:
         """The context alone, by the fastest path that fits."""
-        weigh, dropping = self.weigh, self.training and self.dropout > 0.0
-        if isinstance(comparison, InnerProduct) and isinstance(weigh, Softmax) and not dropping:
+        if self._takes_kernel(comparison):
+            assert isinstance(comparison, InnerProduct) and isinstance(self.weigh, Softmax)
             compute = plain_context if _takes_plain_products(comparison, mask) else fused_context
-            return compute(comparison, values, mask, weigh.sharpness)
-        count, keys = comparison.sizes
-        step = max(1, SCORES_PER_BLOCK // max(keys * values.shape[:-2].numel(), 1))
-        if step >= count:
-            return self._mix(comparison, queries, values, _to_dense(mask, comparison, None))
+            return compute(comparison, values, mask, self.weigh.sharpness)
+        step = _rows_per_block(comparison, values)
         blocks = []
-        for rows in torch.arange(count, device=values.device).split(step):
+        for rows in torch.arange(comparison.sizes[0], device=values.device).split(step):
             part = comparison.rows(rows)
             blocks.append(self._mix(part, queries, values, _to_dense(mask, comparison, rows)))
         return torch.cat(blocks, dim=-2)
+
+    def _takes_kernel(self, comparison: Comparison) -> bool:
+        softmax = isinstance(comparison, InnerProduct) and isinstance(self.weigh, Softmax)
+        return softmax and not (self.training and self.dropout > 0.0)
+
+    def _makes_all_weights(self, comparison: Comparison, values: Tensor) -> bool:
+        """Whether one block holds all weights, as in a decoder's step. They are then stored, and an
+        objective or a look has them without computing them again."""
+        if self._takes_kernel(comparison):
+            return False
+        return _rows_per_block(comparison, values) >= comparison.sizes[0]
 
     def _mix(
         self, comparison: Comparison, queries: Tensor, values: Tensor, visible: Tensor | None
@@ -264,7 +273,8 @@ class Attention(nn.Module):
         carried: Any,
         call: ActiveCall | None,
     ) -> Attended:
-        """With the whole weight matrix: for weighings that are not pure, and for edits."""
+        """With the whole weight matrix, which is stored: for weighings that are not pure, for
+        edits, and where it is small and has to be made anyway."""
         visible = _to_dense(mask, comparison, None)
         weights, carried = self.weigh(comparison.scores(), visible, queries, carried)
         weights = weights.to(comparison.dtype)
@@ -300,6 +310,11 @@ def _all_in_batch(rows: Rows, count: int) -> bool:
     if isinstance(rows, Tensor):
         return bool(((rows >= 0) & (rows < count)).all())
     return isinstance(rows, slice) or 0 <= rows < count
+
+
+def _rows_per_block(comparison: Comparison, values: Tensor) -> int:
+    """How many queries have their scores made at once."""
+    return max(1, SCORES_PER_BLOCK // max(comparison.sizes[1] * values.shape[:-2].numel(), 1))
 
 
 def _takes_plain_products(comparison: InnerProduct, mask: Mask | None) -> bool:

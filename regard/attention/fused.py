@@ -3,6 +3,9 @@
 The kernel knows causal masks and masks that are alike for every query. Any other mask, and any
 position bias, has to be written out for it; that is done for a block of rows at a time, over the
 keys that block can see, so that memory stays bounded and a window costs what a window should.
+
+The kernel wants keys as wide as values. Where values are much wider, as the senses of a word are,
+it would multiply mostly padding; there the blocks take two plain products each.
 """
 
 from __future__ import annotations
@@ -24,9 +27,13 @@ from regard.attention.precision import (
     autocast_dtype,
     without_autocast,
 )
+from regard.attention.weighings import masked_softmax
 
 MAX_WRITTEN_ENTRIES = 1 << 22
 """How many mask entries may be written out at once: 16 MB of numbers."""
+
+WIDE = 4
+"""Values this many times as wide as their keys are not worth the padding."""
 
 
 def fused_context(
@@ -39,7 +46,7 @@ def fused_context(
     scale = comparison.scale * sharpness
     if isinstance(mask, Causal) and queries == 1:
         mask = None  # the last query sees every key
-    if comparison.bias is None:
+    if comparison.bias is None and not _is_wide(comparison.keys, values):
         if mask is None:
             return _sdpa(comparison.queries, comparison.keys, values, None, scale)
         if isinstance(mask, Causal) and queries == keys:
@@ -48,6 +55,10 @@ def fused_context(
             row = _write_row(mask, comparison, values)
             return _sdpa(comparison.queries, comparison.keys, values, row, scale)
     return _blockwise_context(comparison, values, mask, sharpness)
+
+
+def _is_wide(keys: Tensor, values: Tensor) -> bool:
+    return values.shape[-1] >= WIDE * keys.shape[-1]
 
 
 def _write_row(mask: Mask, comparison: InnerProduct, values: Tensor) -> Tensor:
@@ -113,7 +124,7 @@ def _blockwise_context(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
     """A block of queries at a time, and of the batch where its rows have matrices of their own."""
-    batch_step, query_step = _block_sizes(comparison, mask)
+    batch_step, query_step = _block_sizes(comparison, values, mask)
     queries, batch = comparison.sizes[0], _batch_size(comparison)
     if queries == 0 or (batch_step >= batch and query_step >= queries):
         return _rows_context(0, queries, comparison, mask, sharpness, comparison.queries, values)
@@ -137,11 +148,11 @@ def _batch_size(comparison: InnerProduct) -> int:
     return comparison.queries.shape[:-2][:1].numel()
 
 
-def _block_sizes(comparison: InnerProduct, mask: Mask | None) -> tuple[int, int]:
+def _block_sizes(comparison: InnerProduct, values: Tensor, mask: Mask | None) -> tuple[int, int]:
     """How many rows of the batch, and how many queries, can be written out at once."""
     queries, keys = comparison.sizes
     batch = _batch_size(comparison)
-    written = _written_leading_axes(comparison, mask)
+    written = _written_leading_axes(comparison, values, mask)
     rows, heads = written[:1].numel(), written[1:].numel()
     if rows == 1 or heads == 1:
         # No more queries than with a mask for each row of the batch: a window then spans few keys.
@@ -152,13 +163,16 @@ def _block_sizes(comparison: InnerProduct, mask: Mask | None) -> tuple[int, int]
     return max(1, MAX_WRITTEN_ENTRIES // max(keys * heads * query_step, 1)), query_step
 
 
-def _written_leading_axes(comparison: InnerProduct, mask: Mask | None) -> torch.Size:
+def _written_leading_axes(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None
+) -> torch.Size:
     """The leading axes of what is written out; those of size 1 share one (query, key) matrix."""
     leading, bias = comparison.queries.shape[:-2], comparison.bias
     learned = bias is not None and bias.by_distance.requires_grad
-    if (learned and torch.is_grad_enabled()) or len(leading) > 2:
-        # The kernel has no gradient for what is added, so torch writes every score out; and more
-        # than two leading axes are laid out as one.
+    all_scores = (learned and torch.is_grad_enabled()) or _is_wide(comparison.keys, values)
+    if all_scores or len(leading) > 2:
+        # The kernel has no gradient for what is added, so torch writes every score out, as do two
+        # plain products; and more than two leading axes are laid out as one.
         return leading
     written = torch.Size([1] * len(leading))
     if bias is not None:
@@ -206,7 +220,22 @@ def _rows_context(
         attn_mask = bias if attn_mask is None else bias.masked_fill(~attn_mask, float("-inf"))
         attn_mask = attn_mask.to(_bias_dtype(values))
     part_keys, part_values = comparison.keys[..., low:high, :], values[..., low:high, :]
-    return _sdpa(queries[..., first:end, :], part_keys, part_values, attn_mask, scale)
+    compute = _wide_context if _is_wide(part_keys, part_values) else _sdpa
+    return compute(queries[..., first:end, :], part_keys, part_values, attn_mask, scale)
+
+
+def _wide_context(
+    queries: Tensor, keys: Tensor, values: Tensor, attn_mask: Tensor | None, scale: float
+) -> Tensor:
+    """What the kernel would give, by a product with the keys and one with the values."""
+    dtype = _context_dtype(values)
+    with without_autocast(values.device):
+        # As the kernel does, scores in float32 at the least.
+        scores = (at_least_single(queries.to(dtype)) * scale) @ at_least_single(keys.to(dtype)).mT
+        if attn_mask is not None and attn_mask.dtype != torch.bool:
+            seen = attn_mask > float("-inf")
+            scores, attn_mask = scores + attn_mask.masked_fill(~seen, 0.0), seen
+        return masked_softmax(scores, attn_mask).to(dtype) @ values.to(dtype)
 
 
 def _bias_dtype(values: Tensor) -> torch.dtype:

@@ -240,3 +240,48 @@ def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(limit, monkeypat
         queries, keys, values = leaf(2, 5, 3), leaf(2, 5, 3), leaf(2, 5, 3)
         context = fused_context(InnerProduct(queries, keys), values, Window(1), 1.0)
     assert not context.requires_grad
+
+
+@pytest.mark.parametrize("pair, limit", list(zip(product(MASKS, SIZES), cycle(LIMITS))), ids=str)
+def test_values_much_wider_than_keys_read_what_the_formula_reads(pair, limit, monkeypatch):
+    monkeypatch.setattr(fused, "MAX_WRITTEN_ENTRIES", limit)
+    name, (rows, keys) = pair
+    for leading in LEADING:
+        vectors = [leaf(*leading, n, width) for n, width in ((rows, 2), (keys, 2), (keys, 11))]
+        agree(both(*vectors, MASKS[name](rows, keys)))
+
+
+@pytest.mark.parametrize("make", [ALiBi, RelativeBias])
+@pytest.mark.parametrize("name", MASKS)
+def test_wide_values_beside_a_bias_read_what_the_formula_reads(name, make):
+    bias, mask = make(3).double()(5, 7), MASKS[name](5, 7)
+    agree(both(leaf(2, 3, 5, 2), leaf(2, 3, 7, 2), leaf(2, 3, 7, 11), mask, bias))
+
+
+@pytest.mark.parametrize("dtype, near", [(torch.float16, 4e-3), (torch.bfloat16, 4e-2)])
+def test_wide_values_in_half_precision_agree_as_far_as_its_digits_go(dtype, near):
+    queries, keys, values = (torch.randn(2, 3, 7, width).to(dtype) for width in (4, 4, 20))
+    expected = plain(queries.double(), keys.double(), values.double(), 50.0, None, None)
+    context = fused_context(InnerProduct(queries, keys, 50.0), values, None, 1.0)
+    assert context.dtype == dtype
+    assert_close(context.double(), expected, atol=near, rtol=near)
+    with torch.autocast("cpu", dtype):
+        vectors = [x.float() for x in (queries, keys, values)]
+        rounded = fused_context(InnerProduct(*vectors[:2], 50.0), vectors[2], Causal(), 1.0)
+    assert rounded.dtype == dtype
+
+
+def test_nothing_but_the_context_is_made_as_wide_as_wide_values():
+    queries, keys, values = (torch.randn(1, 2, 31, width) for width in (3, 3, 48))
+    made = []
+
+    class Note(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            made.extend(x for x in tree_leaves(out) if isinstance(x, torch.Tensor))
+            return out
+
+    with torch.no_grad(), Note():
+        fused_context(InnerProduct(queries, keys, 1.0), values, Causal(), 1.0)
+    wide = {x.untyped_storage().data_ptr() for x in made if x.shape[-1:] == (48,)}
+    assert len(wide - {values.untyped_storage().data_ptr()}) == 1
