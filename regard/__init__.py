@@ -2,9 +2,11 @@
 
 import regard
 
-with regard.watch(model) as seen:   # any nn.Module built on the core
+with regard.watch(model) as seen:   # any nn.Module
     model(batch)
 seen["layers.3.attention"][-1].weights
+
+regard.look(model, tokenizer, "a text").save("look.html")
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from regard.attention import edit, watch
     from regard.lectures import play
+    from regard.looking import look
     from regard.running import load, train
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "edit", "load", "play", "train", "watch"]
+__all__ = ["__version__", "edit", "load", "look", "play", "train", "watch"]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,6 +31,10 @@ def __getattr__(name: str) -> Any:
         from regard import running
 
         return getattr(running, name)
+    if name == "look":
+        from regard import looking
+
+        return looking.look
     if name == "play":
         from regard import lectures
 

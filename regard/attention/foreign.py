@@ -216,7 +216,7 @@ def _attend(
     comparison = GroupedProduct(laid.query, laid.key, factor, added=added)
     mask = TopLeftCausal() if is_causal else _as_mask(laid.mask)
     attended = Attended(laid.context, comparison, mask, Softmax())
-    call.place(*comparison.sizes)
+    call.place(comparison.sizes[0], _count_keys(attended, call))
     if call.explicit:
         values = laid.value
         if comparison.group > 1:
@@ -257,9 +257,8 @@ def _lay_out(
         context, query, key, value = (x.flatten(0, -4) for x in (context, query, key, value))
     elif _holds_groups_as_queries(call, query):
         context, query = (x.flatten(1, 2).unsqueeze(2) for x in (context, query))
-        if mask is not None:
-            mask = mask.expand(-1, *query.shape[1:3], -1) if mask.dim() == 4 else mask[:1]
-            mask = mask[..., :1, :]
+        if mask is not None and mask.dim() == 4 and mask.shape[1] > 1:
+            mask = mask.flatten(1, 2).unsqueeze(2)
     return _Laid(context, query, key, value, mask)
 
 
@@ -269,6 +268,19 @@ def _holds_groups_as_queries(call: ActiveCall, query: Tensor) -> bool:
     group = getattr(call.module, "num_key_value_groups", 1)
     one_position = len(call.sequences) == 1 and call.sequences[0].shape[1] == 1
     return one_position and query.dim() == 4 and query.shape[-2] == group > 1
+
+
+def _count_keys(attended: Attended, call: ActiveCall) -> int:
+    """How many keys there are up to the last that can be seen.
+
+    A cache of fixed length has room behind it, which a mask hides.
+    """
+    queries, keys = attended.comparison.sizes
+    if not call.one_sequence or queries >= keys or attended.mask is None:
+        return keys
+    last = torch.tensor([queries - 1], device=attended.comparison.device)
+    visible = attended.mask.visible(last, queries, keys)
+    return int(visible.flatten(0, -2).any(dim=0).nonzero().max()) + 1 if visible.any() else keys
 
 
 def _as_mask(mask: Tensor | None) -> Mask | None:

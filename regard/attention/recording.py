@@ -164,19 +164,19 @@ class ActiveCall:
         self.module, self.sessions, self.sequences = module, sessions, sequences
         self.one_sequence = len(sequences) < 2
         """Whether queries and keys come from the same vectors."""
-        self.changes: list[tuple[Change, str, int]] = []
+        self.changes: list[tuple[Change, str, int, range]] = []
         self.rows = range(0)
         self.writes_weights = any(session.writes_weights for session in sessions)
 
     def place(self, queries: int, keys: int) -> None:
         """Say how many queries and keys there are; from this follow the rows."""
-        for session in self.sessions:
+        for session in reversed(self.sessions):  # the outermost has seen most
             history = session.history(self.module)
             step, first = history.calls, history.place(queries, keys, self.one_sequence)
             self.rows = range(first, first + queries)
             path = session.paths[id(self.module)][0]
-            for change in session.changes.get(id(self.module), ()):
-                self.changes.append((change, path, step))
+            changes = session.changes.get(id(self.module), ())
+            self.changes[:0] = [(change, path, step, self.rows) for change in changes]
 
     @property
     def explicit(self) -> bool:
@@ -188,7 +188,7 @@ class ActiveCall:
         if self.writes_weights:
             return None
         heads: set[int] = set()
-        for change, _, _ in self.changes:
+        for change, *_ in self.changes:
             name_heads = getattr(change, "name_heads", None)
             touched = None if name_heads is None else name_heads(head_count)
             if touched is None:
@@ -200,9 +200,8 @@ class ActiveCall:
         self, weights: Tensor, mask: Tensor | None, heads: Sequence[int], head_count: int
     ) -> Tensor:
         """The weights of these heads after every change, in the order they were asked for."""
-        for change, path, step in self.changes:
-            call = Call(path, step, self.rows, tuple(heads), head_count)
-            weights = change(weights, mask, call)
+        for change, path, step, rows in self.changes:
+            weights = change(weights, mask, Call(path, step, rows, tuple(heads), head_count))
         return weights
 
     def record(self, attended: Attended) -> None:

@@ -1,8 +1,8 @@
 """Looking: from weights to something a person can see.
 
-from regard.looking import Looks
+from regard.looking import Looks, look
 
-looks = Looks([look])      # `look` from regard.attention
+looks = look(model, tokenizer, "a text")  # any model; or Looks([…]) of looks at hand
 looks.print()              # in the terminal, with or without colour
 looks.save("look.html")    # also .svg, .png, .pdf, and .json to load again
 Looks.load("look.json")
@@ -14,14 +14,15 @@ the page all show the same one. Only the terminal, which has so few cells, lays 
 from regard.attention import Look
 from regard.looking.curves import Curves, draw_curves
 from regard.looking.drawing import Drawing
+from regard.looking.inside import look
 from regard.looking.looks import Looks
 from regard.looking.maps import draw_view
 from regard.looking.views import make_view
 
 
-def draw_look(look: Look) -> Drawing:
+def draw_look(a_look: Look) -> Drawing:
     """The drawing of one look."""
-    return draw_view(make_view(look))
+    return draw_view(make_view(a_look))
 
 
-__all__ = ["Curves", "Drawing", "Looks", "draw_curves", "draw_look"]
+__all__ = ["Curves", "Drawing", "Looks", "draw_curves", "draw_look", "look"]

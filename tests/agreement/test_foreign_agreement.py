@@ -176,6 +176,35 @@ def test_a_generated_answer_has_one_map_from_its_prompt_and_steps(case):
             assert_close(stitched, expected.attentions[layer][row], atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("case", ["gpt2", "llama", "qwen2 padded"])
+@torch.no_grad()
+def test_padding_on_the_left_is_not_looked_at_while_generating(case):
+    make, _, paths = CASES[case]
+    model, real = make(), PADDING.flip(-1)
+    options = {"max_new_tokens": 4, "do_sample": False, "eos_token_id": None}
+    with watch(model) as seen:
+        said = model.generate(IDS, attention_mask=real.long(), **options)
+    path = paths["attentions"].format(1)
+    assert [read.first_row for read in seen[path]] == [0, 11, 12, 13]
+    for row, words in enumerate(real.sum(-1).tolist()):  # each alone, without its padding
+        alone = eager(model, input_ids=said[row : row + 1, LENGTH - words : -1])
+        stitched = seen.stitch(path, row)[:, LENGTH - words :, LENGTH - words :]
+        assert_close(stitched, alone.attentions[1][0], atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_a_cache_of_fixed_length_has_rows_where_its_words_are():
+    model = llama()
+    options = {"max_new_tokens": 4, "do_sample": False, "eos_token_id": None}
+    with watch(model) as seen:
+        said = model.generate(IDS, cache_implementation="static", **options)
+    path = "model.layers.1.self_attn"
+    assert [read.first_row for read in seen[path]] == [0, 11, 12, 13]
+    count = said.shape[1] - 1
+    expected = eager(model, input_ids=said[:, :-1]).attentions[1][2]
+    assert_close(seen.stitch(path, 2)[..., :count], expected, atol=1e-5, rtol=0)
+
+
 @torch.no_grad()
 def test_a_generated_translation_has_maps_of_both_kinds():
     model = marian()
