@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.attention.attention import Attended, Selection, select_indices
+from regard.attention.comparisons import InnerProduct
+from regard.attention.masks import Causal
 
 KINDS = ("self", "cross", "pool", "memory", "image", "senses", "gates", "other")
 
@@ -172,8 +174,10 @@ class Look:
 
     @property
     def attended(self) -> Attended | None:
-        """The call it is computed from, for one row of the batch; None if the weights are at hand
-        or those of several calls."""
+        """The call it is computed from, for one row of the batch: steps over a growing cache as if
+        they were one. None if the weights are at hand or those of different calls."""
+        if isinstance(self.source, _StitchedWeights):
+            return self.source.merge()
         return self.source.attended if isinstance(self.source, _ComputedWeights) else None
 
     @property
@@ -322,6 +326,26 @@ class _StitchedWeights:
         heads = max(len(piece) for piece in pieces)
         return torch.cat([piece.expand(heads, -1, -1) for piece in pieces], dim=-2)
 
+    def merge(self) -> Attended | None:
+        """All steps as one causal attention; None unless each went on from the keys before it."""
+        calls, end = [part.attended for part in self.parts], 0
+        last = calls[-1]
+        for call, first in zip(calls, self.first_keys, strict=True):
+            end += call.comparison.sizes[0]
+            if first or call.comparison.sizes[1] != end or not _continues(call, last):
+                return None
+        if end != self.keys or not isinstance(last.comparison, InnerProduct):
+            return None
+        comparisons = [call.comparison for call in calls]
+        queries = torch.cat([c.queries for c in comparisons if isinstance(c, InnerProduct)], dim=-2)
+        context = torch.cat([call.context for call in calls], dim=-2)
+        return replace(
+            last,
+            context=context,
+            comparison=replace(last.comparison, queries=queries),
+            mask=Causal(),
+        )
+
     def _mask_part(self, at: int, rows: Tensor) -> Tensor:
         visible = self.parts[at].mask(rows)
         if visible is None:
@@ -339,6 +363,16 @@ class _StitchedWeights:
         """The keys of a call at their place among all; nothing beside them."""
         first = self.first_keys[at]
         return F.pad(table, (first, self.keys - first - table.shape[-1]))
+
+
+def _continues(call: Attended, last: Attended) -> bool:
+    """Whether a causal call had the first of the keys that the last call has."""
+    one, other = call.comparison, last.comparison
+    if not isinstance(one, InnerProduct) or not isinstance(other, InnerProduct):
+        return False
+    alike = (one.scale, one.bias) == (other.scale, None) and call.weigh is last.weigh
+    pure = call.stored_weights is None and type(call.mask) is Causal
+    return alike and pure and torch.equal(one.keys, other.keys[..., : one.sizes[1], :])
 
 
 def stitch(calls: Sequence[Attended], row: int = 0) -> Tensor:

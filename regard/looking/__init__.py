@@ -14,6 +14,7 @@ the page all show the same one. Only the terminal, which has so few cells, lays 
 from regard.attention import Look
 from regard.looking.curves import Curves, draw_curves
 from regard.looking.drawing import Drawing
+from regard.looking.gates import make_gate_looks
 from regard.looking.inside import look
 from regard.looking.looks import Looks
 from regard.looking.maps import draw_view
@@ -25,4 +26,12 @@ def draw_look(a_look: Look) -> Drawing:
     return draw_view(make_view(a_look))
 
 
-__all__ = ["Curves", "Drawing", "Looks", "draw_curves", "draw_look", "look"]
+__all__ = [
+    "Curves",
+    "Drawing",
+    "Looks",
+    "draw_curves",
+    "draw_look",
+    "look",
+    "make_gate_looks",
+]

@@ -1,6 +1,6 @@
 """The geometry of a picture, which all renderers share.
 
-A `Drawing` is geometry alone: lengths in CSS pixels, y downward, and three sorts of marks. SVG, PNG
+A `Drawing` is geometry alone: lengths in CSS pixels, y downward, and four sorts of marks. SVG, PNG
 and PDF are rendered from the same drawing, so they cannot disagree about where anything is.
 """
 
@@ -108,7 +108,21 @@ class Cells:
         return self.scale.levels(self.values)
 
 
-Mark = Text | Line | Cells
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """An image, stretched over a rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    pixels: NDArray[np.uint8]  # (row, column, red green blue)
+
+    def shift(self, x: float, y: float) -> "Picture":
+        return replace(self, x=self.x + x, y=self.y + y)
+
+
+Mark = Text | Line | Cells | Picture
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regard.looking.colours import HATCH_BACKGROUND, HATCH_LINE, LEVELS, PAPER, Floats
-from regard.looking.drawing import Cells, Drawing, Line, Text, stack
+from regard.looking.drawing import Cells, Drawing, Line, Picture, Text, stack
 from regard.looking.fonts import (
     DEFAULT_FONT,
     choose_fonts,
@@ -83,6 +84,8 @@ def make_figure(drawing: Drawing) -> "Figure":
             draw_text(axes, mark, fonts, order)
         elif isinstance(mark, Line):
             draw_line(axes, mark, order)
+        elif isinstance(mark, Picture):
+            draw_pixels(axes, mark.pixels, (mark.x, mark.y, mark.width, mark.height), order)
         elif drawing.as_images and mark.place:
             draw_image(axes, mark, order)
         else:
@@ -138,15 +141,22 @@ def rectangle_corners(rectangles: Floats) -> Floats:  # (…, corner, x y)
 
 def draw_image(axes: "Axes", cells: Cells, order: int) -> None:
     """The cells as an image, one pixel each; a masked one is a hole that shows the hatching."""
-    x, y, width, height = cells.box
     if cells.hidden.any():
         draw_hatching(axes, rectangle_corners(np.array([cells.box])), order)
     opaque = np.full((LEVELS, 1), 255, np.uint8)
     colours = np.concatenate([cells.scale.palette, opaque], axis=1)[cells.levels]
     colours[cells.hidden] = 0
+    draw_pixels(axes, colours, cells.box, order)
+
+
+def draw_pixels(
+    axes: "Axes", pixels: NDArray[np.uint8], box: tuple[float, float, float, float], order: int
+) -> None:
+    """Pixels (row, column, colour) over x, y, width, height; the sheet stays as large as it is."""
+    x, y, width, height = box
     extent = (x, x + width, y + height, y)
     limits = axes.get_xlim(), axes.get_ylim()
-    axes.imshow(colours, extent=extent, interpolation="none", aspect="auto", zorder=order)
+    axes.imshow(pixels, extent=extent, interpolation="none", aspect="auto", zorder=order)
     axes.set(xlim=limits[0], ylim=limits[1])
 
 

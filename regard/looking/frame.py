@@ -74,7 +74,10 @@ def draw_legend(view: View, y: float, notes: Iterable[str]) -> list[Mark]:
 
 def describe_scale(view: View) -> str:
     """What the scale of colours is of."""
-    return "one scale for all heads" if len(view.look.heads) > 1 else "weight"
+    gates = view.look.kind == "gates"
+    if len(view.look.heads) > 1:
+        return f"one scale for all {'gates' if gates else 'heads'}"
+    return "value" if gates else "weight"
 
 
 def draw_ramp(scale: Scale, x: float, y: float) -> Cells:

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from math import ceil, sqrt
 
 import numpy as np
+from torch import Tensor
 
 from regard.attention import Label
 from regard.looking import strips
 from regard.looking.axes import column_axis, row_axis
 from regard.looking.colours import FAINT, Scale
-from regard.looking.drawing import Cells, Drawing, Mark, Text
+from regard.looking.drawing import Cells, Drawing, Mark, Picture, Text
 from regard.looking.frame import HEAD_HEIGHT, MARGIN, format_weight, frame
 from regard.looking.panels import MAX_NUMBERED_TOKENS, Panel, make_panels
 from regard.looking.tokens import clip
-from regard.looking.views import View
+from regard.looking.views import View, side_names
 
 MAPS_WIDTH = 900  # of the maps side by side, when the tokens allow
 MAX_CELL_SIZE, MIN_CELL_SIZE, READABLE_CELL_SIZE = 36, 1, 16
@@ -33,8 +34,8 @@ def draw_view(view: View) -> Drawing:
     panels = make_panels(view)
     if panels[0].place.key_step:
         rows, columns = map(number_labels, panels[0].values.shape)
-        return arrange(view, panels, rows, columns, ("rows", "columns"))
-    return arrange(view, panels, view.queries, view.keys, ("queries", "keys"))
+        return arrange(view, panels, rows, columns, ("rows", "columns"), view.look.image)
+    return arrange(view, panels, view.queries, view.keys, side_names(view.look))
 
 
 def draw_empty(view: View) -> Drawing:
@@ -55,9 +56,13 @@ def arrange(
     rows: tuple[Label, ...],
     columns: tuple[Label, ...],
     names: tuple[str, str],
+    image: Tensor | None = None,
 ) -> Drawing:
-    """All panels in a grid of their own, the axes along its left and upper edge."""
-    across = min(len(panels), ceil(sqrt(4 / 3 * len(panels))))
+    """All panels in a grid of their own, the axes along its left and upper edge; first the image
+    they are over, if there is one."""
+    before = 0 if image is None else 1
+    count = before + len(panels)
+    across = min(count, ceil(sqrt(4 / 3 * count)))
     width, height = choose_cell_size(len(rows), len(columns), across)
     side = row_axis(rows, height, names[0])
     top = column_axis(columns, width, names[1])
@@ -66,7 +71,12 @@ def arrange(
     left, upper = MARGIN + side.depth, HEAD_HEIGHT + title_height + top.depth
     pitch = len(columns) * width + gap, len(rows) * height + gap + title_height
     marks: list[Mark] = []
-    for at, panel in enumerate(panels):
+    if image is not None:
+        size = pitch[0] - gap, pitch[1] - gap - title_height
+        marks.append(Text(left, upper - 11 - top.depth, "image", bold=True))
+        marks.append(Picture(left, upper, *size, image.cpu().numpy()))
+        marks += [*side.labels(left, upper), *top.labels(left, upper)]
+    for at, panel in enumerate(panels, start=before):
         down, along = divmod(at, across)
         x, y = left + along * pitch[0], upper + down * pitch[1]
         title_y = y - 11 - (top.depth if down == 0 else 0)
@@ -75,7 +85,7 @@ def arrange(
         marks += side.labels(x, y) if along == 0 else []
         marks += top.labels(x, y) if down == 0 else []
     outer = left + across * pitch[0] - gap
-    lower = upper + ceil(len(panels) / across) * pitch[1] - gap - title_height
+    lower = upper + ceil(count / across) * pitch[1] - gap - title_height
     marks += [side.draw_name(left, upper), top.draw_name(left, upper)]
     notes = [*side.notes(), *top.notes()]
     return frame(view, outer + top.overhang, lower, marks, notes)

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from regard.looking.colours import HATCH_BACKGROUND, HATCH_LINE, INK, LEVELS
-from regard.looking.drawing import Cells, Drawing, Line, Mark, Text
+from regard.looking.drawing import Cells, Drawing, Line, Mark, Picture, Text
 
 FONTS = (
     "system-ui, 'Noto Sans', 'Noto Naskh Arabic', 'Noto Sans Arabic', 'Noto Sans Hebrew', "
@@ -67,6 +67,8 @@ def render_mark(mark: Mark, prefix: str, name: str, as_images: bool) -> Iterator
         yield render_text(mark)
     elif isinstance(mark, Line):
         yield render_polyline(mark)
+    elif isinstance(mark, Picture):
+        yield render_picture(mark)
     else:
         yield f'<g{name} shape-rendering="crispEdges">'
         render = render_image if name and as_images else render_rectangles
@@ -101,6 +103,18 @@ def render_polyline(mark: Line) -> str:
     return (
         f'<polyline points="{points}" fill="none" stroke="{mark.colour}" '
         f'stroke-width="{format_length(mark.width)}" stroke-linejoin="round"{dash}/>'
+    )
+
+
+def render_picture(mark: Picture) -> str:
+    """An <image> of its pixels."""
+    x, y, width, height = map(format_length, (mark.x, mark.y, mark.width, mark.height))
+    file = BytesIO()
+    Image.fromarray(mark.pixels).save(file, "PNG")
+    data = base64.b64encode(file.getvalue()).decode()
+    return (
+        f'<image x="{x}" y="{y}" width="{width}" height="{height}" preserveAspectRatio="none" '
+        f'href="data:image/png;base64,{data}"/>'
     )
 
 

@@ -207,12 +207,17 @@ KIND_NAMES = {
 def describe_view(view: View) -> str:
     """What a view shows, in words: self-attention · 12 heads · 5 queries × 5 keys."""
     look = view.look
-    sizes = [
-        format_count(len(look.queries), "query", "queries"),
-        format_count(len(look.keys), "key"),
-    ]
-    heads = [format_count(len(look.heads), "head")] if len(look.heads) > 1 else []
-    return " · ".join([KIND_NAMES[look.kind], *heads, " × ".join(sizes)])
+    gates = look.kind == "gates"
+    row, column, head = ("unit", "step", "gate") if gates else ("query", "key", "head")
+    rows = format_count(len(look.queries), row, side_names(look)[0])
+    columns = format_count(len(look.keys), column)
+    heads = [format_count(len(look.heads), head)] if len(look.heads) > 1 else []
+    return " · ".join([KIND_NAMES[look.kind], *heads, f"{rows} × {columns}"])
+
+
+def side_names(look: Look) -> tuple[str, str]:
+    """What rows and columns are called."""
+    return ("units", "steps") if look.kind == "gates" else ("queries", "keys")
 
 
 def describe_scaling(view: View) -> Iterable[str]:

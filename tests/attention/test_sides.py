@@ -1,5 +1,7 @@
 """Labels, kind and texts of a look follow from what its attention looks from and at."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +11,8 @@ from regard.attention import (
     Attention,
     Causal,
     Dot,
+    KeyValueCache,
+    Look,
     MultiHead,
     Side,
     StrictlyCausal,
@@ -169,3 +173,32 @@ def test_a_decoder_says_one_word_where_it_has_read_another():
     (look,) = make_looks(model, seen, {"target": side})
     assert [query.text for query in look.queries] == ["the", "dog", "</s>"]
     assert [key.text for key in look.keys] == ["<s>", "the", "dog"]
+
+
+def read_in_steps(model, x, ends):
+    cache = KeyValueCache()
+    with watch(model) as seen, torch.no_grad():
+        for begin, end in pairwise([0, *ends]):
+            model(x[:, begin:end], mask=Causal(), cache=cache)
+    return seen
+
+
+def test_steps_over_a_cache_can_be_taken_for_one_causal_attention():
+    model = MultiHead(10, 2, sides=("words", "words"))
+    x = torch.randn(1, 5, 10)
+    seen = read_in_steps(model, x, (2, 3, 4, 5))
+    (look,) = make_looks(model, seen, {"words": Side(list("abcde"))})
+    with watch(model) as whole, torch.no_grad():
+        model(x, mask=Causal())
+    assert isinstance(look.attended.mask, Causal)
+    assert_close(look.attended.weights, whole["attention"][0].weights)
+    assert_close(look.weights, whole["attention"][0].weights[0])
+
+
+def test_steps_that_do_not_go_on_from_each_other_are_not_taken_for_one():
+    model = MultiHead(10, 2, sides=("words", "words"))
+    other = read_in_steps(model, torch.randn(1, 5, 10), (2,))["attention"]
+    calls = [*other, *read_in_steps(model, torch.randn(1, 5, 10), (2, 5))["attention"][1:]]
+    look = Look.of_calls(calls, queries=list("abcde"), keys=list("abcde"))
+    assert look.attended is None
+    assert_close(look.weights[:, 2:], calls[1].weights[0])

@@ -15,16 +15,19 @@ from regard.attention import (
     Causal,
     Dense,
     Dot,
+    KeyValueCache,
     Look,
     MultiHead,
     Packed,
     Padding,
     Prefix,
     ScaledDot,
+    Side,
     Softmax,
     Sparsemax,
     StrictlyCausal,
     Window,
+    make_looks,
     watch,
 )
 from regard.looking import Looks
@@ -91,6 +94,7 @@ DRAW = """
 import resource, sys
 from regard.looking import Looks
 looks = Looks.load(sys.argv[1])
+Looks.load(sys.argv[3]).save(sys.argv[2])  # so that the code itself is in memory
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 looks.save(sys.argv[2])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
@@ -100,8 +104,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 @pytest.mark.parametrize("ending", ["svg", "html"])
 def test_a_look_of_4096_tokens_is_drawn_without_its_weights_in_memory(long, tmp_path, ending):
     Looks([long[2]]).save(tmp_path / "x.json")
-    words = [sys.executable, "-c", DRAW, tmp_path / "x.json", tmp_path / f"x.{ending}"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    Looks([looked_at(Attention(Dot())(*vectors(), Causal()))]).save(tmp_path / "small.json")
+    files = [tmp_path / name for name in ("x.json", f"x.{ending}", "small.json")]
+    command = [sys.executable, "-c", DRAW, *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(done.stdout) < 400_000  # kilobytes; its weights would be 805,000
     assert "each square is the largest of" in (tmp_path / f"x.{ending}").read_text()
 
@@ -176,6 +182,21 @@ def test_a_look_from_heads_is_stored_with_its_rotated_vectors(tmp_path):
     again = reloaded(looked_at(attended), tmp_path / "x.json")
     assert stored(tmp_path / "x.json")["size"] == 6
     assert_close(again.weights, attended.weights[0].detach())
+
+
+def test_text_generated_over_a_cache_is_stored_as_if_it_were_read_at_once(tmp_path):
+    model, cache = MultiHead(12, 2, sides=("words", "words")), KeyValueCache()
+    x = torch.randn(1, 40, 12)
+    with watch(model) as seen, torch.no_grad():
+        model(x[:, :7], mask=Causal(), cache=cache)
+        for end in range(8, 41):
+            model(x[:, end - 1 : end], mask=Causal(), cache=cache)
+    (look,) = make_looks(model, seen, {"words": Side([f"w{n}" for n in range(40)])})
+    again = reloaded(look, tmp_path / "x.json")
+    assert stored(tmp_path / "x.json")["mask"] == {"kind": "causal"}
+    assert again == look
+    assert_close(again.weights, look.weights)
+    assert torch.equal(again.mask, look.mask)
 
 
 def test_vectors_too_large_for_half_precision_are_refused(tmp_path):
