@@ -63,7 +63,7 @@ def _is_wide(keys: Tensor, values: Tensor) -> bool:
 
 def _write_row(mask: Mask, comparison: InnerProduct, values: Tensor) -> Tensor:
     """The one row that stands for all queries, as the kernel takes it."""
-    if isinstance(mask, Written) and mask.rows_alike and autocast_dtype(values.device) is None:
+    if isinstance(mask, Written) and mask.rows_alike:
         return fit(mask.bias(values.dtype), comparison.axes)
     row = torch.zeros(1, dtype=torch.long, device=values.device)
     return fit(mask.visible(row, *comparison.sizes), comparison.axes)

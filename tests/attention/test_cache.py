@@ -254,9 +254,10 @@ def test_a_picked_cache_has_room_for_the_next_positions():
     with torch.no_grad():
         cached.append(torch.ones(3, 1, 3, 1), torch.ones(3, 1, 3, 1))  # a block, full
         picked = cached.pick(torch.tensor([2, 0]))
+        store = picked._store.keys
         first, _ = picked.append(torch.zeros(2, 1, 1, 1), torch.zeros(2, 1, 1, 1))
         second, _ = picked.append(torch.zeros(2, 1, 1, 1), torch.zeros(2, 1, 1, 1))
-    assert first.data_ptr() == second.data_ptr()
+    assert store.data_ptr() == first.data_ptr() == second.data_ptr()
     assert second.flatten(1).tolist() == 2 * [[1.0, 1.0, 1.0, 0.0, 0.0]]
 
 

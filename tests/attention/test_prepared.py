@@ -1,5 +1,7 @@
 """Keys and memory transformed once say at every step what they would say anew."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -71,6 +73,28 @@ def test_prepared_exponentials_keep_the_digits_of_the_tanh(spread):
     scores = attention(query, attention.prepare(keys), keys).scores.squeeze(1)
     exact = torch.tanh(query.double() + keys.double()) @ attention.score.direction.double()
     assert_close(scores.double(), exact, atol=1e-5, rtol=1e-5)
+
+
+def test_a_key_beyond_the_exponentials_reach_keeps_its_digits():
+    """e^(2 · 44.5) is no float32 any more, yet tanh(44.5 − 39.5) is not 1."""
+    attention = Attention(Additive(1, 1, 1))
+    with torch.no_grad():
+        for parameter in attention.parameters():
+            parameter.fill_(1.0)
+    query, keys = torch.full((1, 1, 1), -39.5), torch.full((1, 1, 1), 44.5)
+    scores = attention(query, attention.prepare(keys), keys).scores
+    assert scores.item() == pytest.approx(math.tanh(5.0), abs=1e-6)
+
+
+def test_some_heads_and_rows_of_prepared_keys_score_what_all_of_them_score():
+    score = Additive(SIZE, SIZE, 11).double()
+    query, keys = numbers(BATCH, 2, 1, SIZE), numbers(BATCH, 2, KEYS, SIZE)
+    compared = score(query, score.prepare(keys))
+    expected = torch.tanh(score.query(query) + score.key(keys)) @ score.direction
+    expected = expected.unsqueeze(-2)  # (batch, head, 1, key)
+    assert_close(compared.scores(), expected)
+    assert_close(compared.heads(torch.tensor([1])).scores(), expected[:, 1:])
+    assert_close(compared.pick(torch.tensor([2, 0])).scores(), expected[[2, 0]])
 
 
 @pytest.mark.parametrize("name", SCORES)
