@@ -7,6 +7,7 @@ quiet machine; the table takes about four minutes on two cores.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -101,6 +102,9 @@ def remember(case: str) -> float:
 
 def memory() -> list[Row]:
     """How much more a watched pass takes, each in a process of its own."""
+    # Large blocks go back as soon as they are free: what malloc keeps would differ by 80 MB from
+    # one run to the next.
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = str(1 << 20)
     peaks = {
         case: peak_megabytes("benchmarks.watching", case)
         for case in (

@@ -127,12 +127,33 @@ class _Catcher(TorchFunctionMode):
         if func is F.multi_head_attention_forward:
             call = _meet_caller()
             return func(*args, **kwargs) if call is None else _attend_by_heads(call, args, kwargs)
+        if func in _BACKWARD:
+            # A checkpointed pass is computed again in there, and must meet the same changes.
+            with self:
+                return _BACKWARD[func](*args, **kwargs)
         return func(*args, **kwargs)
 
     def _note_callers(self) -> None:
         modules = [id(module) for module, _ in callers()]
         for session in self.sessions:
             session.called |= any(each in session.paths for each in modules)
+
+
+def _without_modes(function: Any, **names: Any) -> Any:
+    """A function of torch that does not ask for modes before it works, with some names of its
+    module replaced."""
+    names = function.__globals__ | {"has_torch_function": lambda _: False} | names
+    code = function.__code__
+    copied = FunctionType(code, names, code.co_name, function.__defaults__)
+    copied.__kwdefaults__ = function.__kwdefaults__
+    return copied
+
+
+_BACKWARD: dict[Any, Any] = {
+    torch.autograd.grad: _without_modes(torch.autograd.grad),
+    torch.autograd.backward: _without_modes(torch.autograd.backward),
+    Tensor.backward: _without_modes(Tensor.backward, has_torch_function_unary=lambda _: False),
+}
 
 
 class _Thread(threading.local):
@@ -306,14 +327,12 @@ def _attend_by_heads(call: ActiveCall, args: Sequence[Any], kwargs: dict[str, An
     original = F.multi_head_attention_forward
     given = inspect.signature(original).bind(*args, **kwargs).arguments
     products = _Products(call, given["num_heads"])
-    names = vars(F) | {
-        "has_torch_function": lambda _: False,
-        "scaled_dot_product_attention": products.attend,
-        "softmax": products.softmax,
-        "torch": products,
-    }
-    code = original.__code__
-    forward = FunctionType(code, names, code.co_name, original.__defaults__)
+    forward = _without_modes(
+        original,
+        scaled_dot_product_attention=products.attend,
+        softmax=products.softmax,
+        torch=products,
+    )
     result = forward(*args, **kwargs)
     if not products.seen:
         raise RuntimeError(

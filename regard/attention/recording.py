@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -166,12 +166,16 @@ class ActiveCall:
         """Whether queries and keys come from the same vectors."""
         self.changes: list[tuple[Change, str, int, range]] = []
         self.rows = range(0)
+        self.again = torch._C._current_graph_task_id() != -1
+        """Whether a backward pass computes a checkpointed call again; it makes no new one."""
         self.writes_weights = any(session.writes_weights for session in sessions)
 
     def place(self, queries: int, keys: int) -> None:
         """Say how many queries and keys there are; from this follow the rows."""
         for session in reversed(self.sessions):  # the outermost has seen most
             history = session.history(self.module)
+            if self.again:
+                history = replace(history)
             step, first = history.calls, history.place(queries, keys, self.one_sequence)
             self.rows = range(first, first + queries)
             path = session.paths[id(self.module)][0]
@@ -206,8 +210,7 @@ class ActiveCall:
 
     def record(self, attended: Attended) -> None:
         """Hand the result to whoever watches."""
-        # A backward pass that computes a checkpointed forward pass again makes no new call.
-        if torch._C._current_graph_task_id() != -1:
+        if self.again:
             return
         weights = attended.stored_weights
         if self.writes_weights and weights is not None and weights.requires_grad:
