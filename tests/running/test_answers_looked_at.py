@@ -162,14 +162,29 @@ def test_text_beyond_the_positions_is_looked_at_window_by_window(written, tmp_pa
     assert set(answer.text.split()) <= set(said) | {answer.text.split()[-1]}
 
 
+@pytest.fixture
+def attentive(written, tmp_path):
+    path = written("lstm")
+    path.write_text(path.read_text().split("[model]")[0] + ATTENTIVE)
+    return regard.train(path, tmp_path / "run")
+
+
+def test_a_text_that_is_read_is_labelled_word_by_word(written, attentive, tmp_path):
+    transformer = regard.train(written("transformer"), tmp_path / "other", {"training.steps": 1})
+    text = "the old cat  sees"
+    for run, attentions in ((attentive, 1), (transformer, 2)):
+        looks = run.look(text)
+        assert len(looks) == attentions
+        for look in looks:
+            assert (look.kind, look.queries, look.query_text) == ("self", look.keys, text)
+            assert [text[key.start : key.end] for key in look.keys] == text.split()
+
+
 @pytest.mark.parametrize("prompt", ["the cat sees a dog", ""])
 def test_a_model_that_reads_its_prompt_without_looking_looks_from_its_last_word_on(
-    written, tmp_path, prompt
+    attentive, prompt
 ):
-    path = written("lstm")
-    head = path.read_text().split("[model]")[0]
-    path.write_text(head + ATTENTIVE)
-    run = regard.train(path, tmp_path / "run")
+    run = attentive
     (answer,) = run.generate([prompt], longest=5, shortest=5, temperature=1.0)
     (look,) = run.look_at(answer)
     words = [label.text for label in look.keys]
