@@ -18,7 +18,14 @@ from regard.looking.colours import Scale
 from regard.looking.frame import describe_scale, format_weight
 from regard.looking.panels import MAX_IMAGE_PANELS, MAX_NUMBERED_TOKENS, Panel, make_panels
 from regard.looking.tokens import MAX_TOKEN_CELLS, clip, isolate, make_visible, mostly_right_to_left
-from regard.looking.views import View, describe_scaling, describe_view, head_name, make_part_view
+from regard.looking.views import (
+    View,
+    describe_scaling,
+    describe_view,
+    head_name,
+    make_part_view,
+    side_names,
+)
 
 SHADES = " ░▒▓█"
 MASKED = " ·"
@@ -54,8 +61,8 @@ def crop(look: Look, width: int) -> tuple[View, list[str]]:
     left_out = [
         f"{things} {shown:,} to {whole - 1:,}"
         for things, shown, whole in [
-            ("queries", queries, len(look.queries)),
-            ("keys", keys, len(look.keys)),
+            (side_names(look)[0], queries, len(look.queries)),
+            (side_names(look)[1], keys, len(look.keys)),
             ("columns of the image", width // 2, columns),
         ]
         if shown < whole

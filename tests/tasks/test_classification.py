@@ -5,8 +5,10 @@ import json
 import pytest
 import torch
 from click.testing import CliRunner
+from torch import nn
 
 import regard
+from regard.attention import Attention, Dot, MultiHead
 from regard.cli import main
 from regard.data.batches import LabelledTexts
 from regard.tasks.classification import ClassLikelihood, sort_labels
@@ -199,3 +201,32 @@ def test_labels_of_a_stranger_are_checked(run):
         write_manifest(run.folder)
         with pytest.raises(ValueError, match=rf"labels\.json .*{said}"):
             regard.load(run.folder)
+
+
+class Pooling(nn.Module):
+    """Words look at each other, the class looks at them, and something looks that says nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 6)
+        self.words = MultiHead(6, 2, sides=("words", "words"))
+        self.pool = Attention(Dot(), sides=("class", "words"))
+        self.other = Attention(Dot())
+
+    def forward(self, batch):
+        vectors = self.words(self.embedding(batch.ids))
+        self.other(vectors[:, :2], vectors, vectors)
+        return self.pool(vectors[:, :1], vectors, vectors).context[:, 0, :3]
+
+
+def test_every_attention_of_a_classifier_is_labelled(labelled, tmp_path):
+    run = regard.train(labelled, tmp_path / "run", {"training.steps": 2})
+    looks = run.task.look(Pooling(), run.resources, "a film is great")
+    told = {look.path: (look.kind, [q.text for q in look.queries]) for look in looks}
+    words = ["a", "film", "is", "great"]
+    assert told["words"] == ("self", words)
+    assert told["pool"][0] == "pool"
+    assert told["pool"][1][0] in run.labels
+    assert told["other"] == ("other", ["0", "1"])
+    assert [key.text for key in looks[1].keys] == words
+    assert looks[1].key_text[looks[1].keys[1].start : looks[1].keys[1].end] == "film"
