@@ -151,7 +151,9 @@ class TanhSum(_VectorComparison):
         return replace(super().pick(rows), exponentials=exponentials)
 
     def detach(self) -> TanhSum:
-        return replace(super().detach(), direction=self.direction.detach())
+        exponentials = None if self.exponentials is None else self.exponentials.detach()
+        direction = self.direction.detach()
+        return replace(super().detach(), direction=direction, exponentials=exponentials)
 
 
 @dataclass(frozen=True)

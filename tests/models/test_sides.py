@@ -13,11 +13,14 @@ SMALL = {
     "model_size": 6,
     "heads": 2,
     "layers": 2,
+    "inputs": 5,
+    "outputs": 3,
 }
 EXPECTED = {
     "attentive-rnn": {"attention": "self"},
     "transformer-lm": {"layers.0.attention": "self", "layers.1.attention": "self"},
     "seq2seq": {"decoder.attention": "cross"},
+    "ntm": {"write.attention": "memory", "read.attention": "memory"},
 }
 
 
