@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from regard.attention.picking import Rows, pick_rows
 
@@ -44,6 +45,13 @@ class Mask:
 
     def pick(self, rows: Rows) -> Mask:
         """The mask of some rows of the batch alone; here, of a mask that is the same for all."""
+        return self
+
+    def append(self, count: int) -> Mask:
+        """The mask when `count` more keys stand behind the others, all of them real.
+
+        What goes by positions alone, as here, holds for any number of keys.
+        """
         return self
 
     def dense(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
@@ -175,6 +183,14 @@ class Padding(_LengthMask):
     def pick(self, rows: Rows) -> Padding:
         return Padding(_pick(self.lengths, rows), self.side)
 
+    def append(self, count: int) -> Padding:
+        if self.side == "right":
+            raise ValueError(
+                f"append ({count}): keys behind padding on the right would be taken for padding; "
+                "pad on the left, or combine the masks of both parts by hand"
+            )
+        return Padding(self.lengths + count, self.side)
+
 
 class Prefix(_LengthMask):
     """The first keys of each row are open to every query: `Causal() | Prefix(lengths)` is the
@@ -215,6 +231,12 @@ class Packed(Mask):
     def pick(self, rows: Rows) -> Packed:
         return Packed(_pick(self.documents, rows))
 
+    def append(self, count: int) -> Packed:
+        raise ValueError(
+            f"append ({count}): nobody knows which document the new keys belong to; make a new "
+            "Packed"
+        )
+
 
 class Dense(Mask):
     """A mask somebody wrote out: (query, key), (batch, query, key) or (batch, …, query, key).
@@ -250,6 +272,9 @@ class Dense(Mask):
 
     def pick(self, rows: Rows) -> Dense:
         return type(self)(_pick(self.allowed, rows))
+
+    def append(self, count: int) -> Dense:
+        return type(self)(F.pad(self.allowed, (0, count), value=True))
 
 
 class Written(Dense):
@@ -289,6 +314,9 @@ class _Combination(Mask):
 
     def pick(self, rows: Rows) -> Mask:
         return type(self)(self.left.pick(rows), self.right.pick(rows))
+
+    def append(self, count: int) -> Mask:
+        return type(self)(self.left.append(count), self.right.append(count))
 
 
 class Both(_Combination):

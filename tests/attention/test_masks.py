@@ -366,3 +366,45 @@ def test_lengths_that_do_not_fit_the_leading_axes_are_refused():
     for lengths in (torch.ones(2, 2).long(), torch.ones(2, 3, 1).long()):
         with pytest.raises(ValueError, match=r"Padding lengths \(.*\) do not fit the leading axes"):
             Attention(ScaledDot())(x, x, x, Padding(lengths))
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        Causal(),
+        StrictlyCausal(),
+        Window(2),
+        Prefix(torch.tensor([2, 3])),
+        Causal() & Padding(torch.tensor([3, 5]), side="left"),
+        Causal() | Prefix(torch.tensor([1, 2])),
+    ],
+    ids=repr,
+)
+def test_a_mask_grows_with_its_keys_as_if_it_had_been_made_for_all(mask):
+    """The last query over 7 keys sees what the mask of 5 says, and of the two new ones what the
+    positions say."""
+    grown = mask.append(2).dense(1, 7)
+    lengths = {"left": torch.tensor([5, 7])}
+    if isinstance(mask, type(Causal() & Causal())):
+        expected = (Causal() & Padding(lengths["left"], side="left")).dense(1, 7)
+    else:
+        expected = mask.dense(1, 7)
+    assert torch.equal(grown, expected)
+
+
+def test_a_mask_written_out_grows_by_keys_that_may_be_seen():
+    allowed = torch.tensor([[[True, False, True]]])
+    assert Dense(allowed).append(2).allowed.tolist() == [[[True, False, True, True, True]]]
+    assert type(Causal().written(1, 3).append(1)) is type(Causal().written(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (Padding(torch.tensor([2])), r"append \(1\): keys behind padding on the right"),
+        (Packed(torch.tensor([[0, 1]])), r"append \(1\): nobody knows which document"),
+    ],
+)
+def test_a_mask_that_cannot_grow_says_why(mask, message):
+    with pytest.raises(ValueError, match=message):
+        mask.append(1)
