@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.memory import measured, peak_megabytes
-from benchmarks.racing import Row, below, compared, print_table, race
+from benchmarks.racing import Row, below, both_ways, compared, forward, print_table, race
 from regard.attention import (
     Additive,
     Attention,
@@ -36,22 +36,6 @@ def inputs(tokens: int, batch: int = 1) -> tuple[Tensor, Tensor, Tensor]:
     shape = (batch, HEADS, tokens, SIZE)
     q, k, v = (torch.randn(shape, requires_grad=True) for _ in range(3))
     return q, k, v
-
-
-def forward(run: Callable[[], Tensor]) -> Callable[[], object]:
-    def work() -> None:
-        with torch.no_grad():
-            run()
-
-    return work
-
-
-def both_ways(run: Callable[[], Tensor]) -> Callable[[], object]:
-    def work() -> None:
-        context = run()
-        context.backward(torch.ones_like(context))
-
-    return work
 
 
 def against_the_kernel(tokens: int) -> list[Row]:

@@ -9,13 +9,11 @@ torch's kernel with the two products around it, into a cache and with a mask tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from benchmarks.racing import Row, compared, print_table, race
+from benchmarks.racing import Row, both_ways, compared, forward, print_table, race
 from regard.attention import Additive, Attention, KeyValueCache, MultiHead, Padding
 from regard.attention.additive import key_exponentials
 from regard.attention.prepared import AdditiveKeys
@@ -50,22 +48,6 @@ def additive_step() -> list[Row]:
         mine, theirs = race([way(ours), way(naive)], rounds=51)
         rows.append(compared(f"{what}, {name} (naive)", mine, theirs, at_least=1.0))
     return rows
-
-
-def forward(run: Callable[[], Tensor]) -> Callable[[], object]:
-    def work() -> None:
-        with torch.no_grad():
-            run()
-
-    return work
-
-
-def both_ways(run: Callable[[], Tensor]) -> Callable[[], object]:
-    def work() -> None:
-        context = run()
-        context.backward(torch.ones_like(context))
-
-    return work
 
 
 def self_attention_step(size: int, heads: int, batch: int = 8, before: int = 199) -> Row:

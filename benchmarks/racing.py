@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from rich.console import Console
 from rich.table import Table
+from torch import Tensor
 
 
 def race(
@@ -125,3 +127,23 @@ def print_table(title: str, rows: Sequence[Row]) -> None:
         mark = "reached" if row.reached else "MISSED"
         table.add_row(row.what, row.ours, row.theirs, row.ratio, row.bar, mark)
     Console(width=118).print(table)
+
+
+def forward(run: Callable[[], Tensor]) -> Callable[[], object]:
+    """Work that computes without gradients."""
+
+    def work() -> None:
+        with torch.no_grad():
+            run()
+
+    return work
+
+
+def both_ways(run: Callable[[], Tensor]) -> Callable[[], object]:
+    """Work that computes and goes back through its graph."""
+
+    def work() -> None:
+        context = run()
+        context.backward(torch.ones_like(context))
+
+    return work
