@@ -159,15 +159,26 @@ class Hard(Weighing):
     likely position is taken ("argmax"), one is sampled all the same ("sample"), or the whole
     distribution weighs the values, which reads what sampling reads on average ("expected").
 
+    A share of the queries of a training step can read the expected value, too. They learn by an
+    exact gradient, which steadies the rest; they drew nothing, so their log-probability is 0.
+
     Xu et al. (2015), section 4.1, equations 11 and 12, and section 4.2, equation 8, for the
-    expected value; Williams (1992).
+    expected value, which they take half of the time; Williams (1992).
     """
 
-    def __init__(self, evaluate: str = "argmax", generator: torch.Generator | None = None):
+    def __init__(
+        self,
+        evaluate: str = "argmax",
+        generator: torch.Generator | None = None,
+        expected_share: float = 0.0,
+    ):
         super().__init__()
         if evaluate not in ("argmax", "sample", "expected"):
             raise ValueError(f"evaluate ({evaluate!r}) must be 'argmax', 'sample' or 'expected'")
+        if not 0.0 <= expected_share < 1.0:
+            raise ValueError(f"expected_share ({expected_share}) must be at least 0 and below 1")
         self.evaluate, self.generator = evaluate, generator
+        self.expected_share = expected_share
 
     def forward(
         self, scores: Tensor, mask: Tensor | None, queries: Tensor, carried: Any = None
@@ -183,16 +194,25 @@ class Hard(Weighing):
         log_probabilities = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
         log_probability = log_probabilities.gather(-1, positions.unsqueeze(-1)).squeeze(-1)
         entropy = -(probabilities * log_probabilities).sum(dim=-1)
+        averaged = self._choose_averaged(blind)
         sample = HardSample(
             positions,
-            log_probability.masked_fill(blind, 0.0),
+            log_probability.masked_fill(averaged | blind, 0.0),
             entropy.masked_fill(blind, 0.0),
             weights,
         )
-        if not self.training and self.evaluate == "expected":
-            return weights, sample
         one_hot = torch.zeros_like(probabilities).scatter(-1, positions.unsqueeze(-1), 1.0)
-        return one_hot.masked_fill(blind.unsqueeze(-1), 0.0), sample
+        drawn = one_hot.masked_fill(blind.unsqueeze(-1), 0.0)
+        return torch.where(averaged.unsqueeze(-1), weights, drawn), sample
+
+    def _choose_averaged(self, blind: Tensor) -> Tensor:
+        """(batch, …, query), True for queries that read the expected value."""
+        if not self.training:
+            return torch.full_like(blind, self.evaluate == "expected")
+        if self.expected_share == 0.0:
+            return torch.zeros_like(blind)
+        draws = torch.rand(blind.shape, device=blind.device, generator=self.generator)
+        return draws < self.expected_share
 
     def _sample(self, probabilities: Tensor) -> Tensor:
         if not self.training and self.evaluate != "sample":

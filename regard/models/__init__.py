@@ -9,8 +9,10 @@ logits, state = model.step(ids, state)
 """
 
 from regard.models.attentive import AttentiveConfig, AttentiveLM
+from regard.models.bahdanau import Bahdanau, BahdanauConfig
 from regard.models.catalog import MODELS, Entry, build, entry
 from regard.models.dan import DAN, DANConfig
+from regard.models.luong import Luong, LuongConfig
 from regard.models.ngram import Ngram, NgramConfig
 from regard.models.recurrent import RecurrentConfig, RecurrentLM
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -22,8 +24,12 @@ __all__ = [
     "MODELS",
     "AttentiveConfig",
     "AttentiveLM",
+    "Bahdanau",
+    "BahdanauConfig",
     "DANConfig",
     "Entry",
+    "Luong",
+    "LuongConfig",
     "Ngram",
     "NgramConfig",
     "RecurrentConfig",

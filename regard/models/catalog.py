@@ -58,6 +58,8 @@ MODELS: dict[str, Entry] = {
         "transformer", "TransformerLMConfig", {"language-model": "TransformerLM"}
     ),
     "seq2seq": Entry("seq2seq", "Seq2SeqConfig", {"translation": "Seq2Seq"}),
+    "bahdanau": Entry("bahdanau", "BahdanauConfig", {"translation": "Bahdanau"}),
+    "luong": Entry("luong", "LuongConfig", {"translation": "Luong"}),
     "dan": Entry("dan", "DANConfig", {"classification": "DAN"}),
     "ntm": Entry("ntm", "NTMConfig", {"bits": "NTM"}),
 }

@@ -26,3 +26,12 @@ def check_one_of(choices: tuple[str, ...], config: Any, name: str) -> None:
     value = getattr(config, name)
     if value not in choices:
         raise ValueError(f"{name} ({value!r}) must be one of {', '.join(choices)}")
+
+
+def check_tied(config: Any, features: str, embedding: str) -> None:
+    """Refuse to tie an embedding to an output layer that reads vectors of another size."""
+    size, other = getattr(config, features), getattr(config, embedding)
+    if config.tied and size != other:
+        raise ValueError(
+            f"{features} ({size}) must be {embedding} ({other}) where one table serves both (tied)"
+        )

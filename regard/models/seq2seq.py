@@ -1,175 +1,82 @@
-"""Translate by looking back at the source before each word.
+"""Translate from a single vector: the source is read to its end, and then told from memory.
 
-h_j = [forward GRU; backward GRU]                  an annotation of each source word
-e_ij = vᵀ tanh(W s_{i−1} + U h_j),  α = softmax(e) where the state before would look
-c_i = Σ_j α_ij h_j                                 what it reads there
-s_i = GRU([E y_{i−1}; c_i], s_{i−1})
-p(y_i) = softmax(W_o maxout(s_i, E y_{i−1}, c_i))
+v = the state of a stacked LSTM behind the last source word
+p(y_i) = softmax(W_o h_i),  h = a second stacked LSTM over y, started from v
 
-A whole sentence need not be pressed into one vector: the decoder keeps all annotations in reach and
-finds for itself which belong to the word it is about to say. The alignment is learned on the way.
+Whatever the translation needs of the source must fit into v, however long the source is: the
+bottleneck that attention removes. The source is read backward, so that its first words are fresh
+when the first words are said.
 
-Bahdanau, Cho & Bengio (2015), "Neural machine translation by jointly learning to align and
-translate", section 3 and appendix A.2. The state that predicts is s_i as in section 3.1, equation
-4 (the appendix writes s_{i−1}); the reset gate is torch's, see `GRUCell`.
+Sutskever, Vinyals & Le (2014), "Sequence to sequence learning with neural networks", section 3.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
-from regard.attention import Additive, Attention, Padding, Prepared
 from regard.data.batches import Pairs
-from regard.layers import Dropout, Embedding, GRUCell, Recurrent, RecurrentState
-from regard.models.checks import check_at_least, check_rates
+from regard.layers import Dropout, Embedding, Recurrent, RecurrentState
+from regard.models.checks import check_at_least, check_rates, check_tied
+from regard.models.source import StackedEncoder
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqConfig:
-    """Bahdanau et al. (2015), section 4.2 and appendix A.2.3. The defaults are its RNNsearch."""
+    """Sutskever et al. (2014), section 3.4. The defaults are its own."""
 
     vocabulary_size: int  # of the target
     source_vocabulary_size: int | None = None  # None: the target's
-    embedding_size: int = 620
-    hidden_size: int = 1000  # of the decoder, and of the encoder in each direction
-    attention_size: int = 1000
-    readout_size: int = 500
-    dropout: float = 0.0  # of the words' vectors and the readout; not in the paper
+    embedding_size: int = 1000
+    hidden_size: int = 1000
+    layers: int = 4
+    reverse: bool = True  # read the source backward
+    tied: bool = False  # the output layer reads the embedding's table
+    dropout: float = 0.0  # of words' vectors, between layers and before the output
 
     def __post_init__(self) -> None:
         check_at_least(1, self, "vocabulary_size", "source_vocabulary_size", "embedding_size")
-        check_at_least(1, self, "hidden_size", "attention_size", "readout_size")
+        check_at_least(1, self, "hidden_size", "layers")
         check_rates(self, "dropout")
-
-
-@dataclass(frozen=True)
-class Seq2SeqState:
-    """The decoder's state, and the source as it keeps looking at it."""
-
-    hidden: Tensor  # (batch, hidden)
-    memory: Tensor  # (batch, source, 2 × hidden)
-    keys: Prepared  # of the memory
-    mask: Padding
-    sentences: Tensor  # (batch,), which source sentence each row translates
-
-    def pick(self, rows: Tensor) -> Seq2SeqState:
-        picked = replace(self, hidden=self.hidden.index_select(0, rows))
-        sentences = self.sentences.index_select(0, rows)
-        # A beam trades places among hypotheses of one sentence, and then the memory can stay.
-        if torch.equal(sentences, self.sentences):
-            return picked
-        return replace(
-            picked,
-            memory=self.memory.index_select(0, rows),
-            keys=self.keys.pick(rows),
-            mask=self.mask.pick(rows),
-            sentences=sentences,
-        )
-
-    def detach(self) -> Seq2SeqState:
-        parts = {name: getattr(self, name).detach() for name in ("hidden", "memory", "keys")}
-        return replace(self, **parts)
+        check_tied(self, "hidden_size", "embedding_size")
 
 
 class Seq2Seq(nn.Module):
-    """Read the source once, then look back at all of it before saying each word."""
+    """Read everything, then say everything."""
 
     carries = False
 
     def __init__(self, config: Seq2SeqConfig):
         super().__init__()
         self.config = config
-        self.encoder = Encoder(config)
-        self.decoder = Decoder(config)
-        self.output = nn.Linear(config.readout_size, config.vocabulary_size)
+        size = config.source_vocabulary_size or config.vocabulary_size
+        sizes = (config.embedding_size, config.hidden_size, config.layers)
+        self.encoder = StackedEncoder(size, *sizes, config.reverse, config.dropout)
+        # A scaled table has the small numbers that an output layer starts with.
+        self.embedding = Embedding(
+            config.vocabulary_size, config.embedding_size, scaled=config.tied
+        )
+        self.dropout = Dropout(config.dropout)
+        self.decoder = Recurrent("lstm", *sizes, dropout=config.dropout)
+        self.output = nn.Linear(config.hidden_size, config.vocabulary_size)
+        if config.tied:
+            self.output.weight = self.embedding.weight
 
     def forward(self, batch: Pairs) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, target, vocabulary)
 
     def features(self, batch: Pairs, state: None = None) -> tuple[Tensor, None]:
-        """What the output layer reads, (batch, target, readout)."""
-        vectors = self.decoder.embed(batch.target_input)  # (batch, target, embedding)
-        current, steps = self.start(batch), []
-        for word in vectors.unbind(dim=1):  # teacher forcing, one (batch, embedding) at a time
-            context, current = self.decoder.step(word, current)
-            steps.append((current.hidden, context))
-        states, contexts = (torch.stack(part, dim=1) for part in zip(*steps, strict=True))
-        return self.decoder.readout(states, vectors, contexts), None
+        """What the output layer reads, (batch, target, hidden)."""
+        words = self.dropout(self.embedding(batch.target_input))  # (batch, target, embedding)
+        hidden, _ = self.decoder(words, batch.target_mask.sum(dim=1), self.start(batch))
+        return self.dropout(hidden), None
 
-    def start(self, batch: Pairs) -> Seq2SeqState:
-        """The state before the first word, from the source alone."""
-        lengths = batch.source_mask.sum(dim=1)
-        memory, first = self.encoder(batch.source, lengths)
-        return self.decoder.start(memory, first, lengths)
+    def start(self, batch: Pairs) -> RecurrentState:
+        """The state before the first word: all that is left of the source."""
+        return self.encoder(batch.source, batch.source_mask.sum(dim=1))[1]
 
-    def step(self, ids: Tensor, state: Seq2SeqState) -> tuple[Tensor, Seq2SeqState]:
+    def step(self, ids: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""
-        word = self.decoder.embed(ids)  # (batch, embedding)
-        context, state = self.decoder.step(word, state)
-        return self.output(self.decoder.readout(state.hidden, word, context)), state
-
-
-class Encoder(nn.Module):
-    """An annotation of each word that knows what stands on either side."""
-
-    def __init__(self, config: Seq2SeqConfig):
-        super().__init__()
-        size = config.source_vocabulary_size or config.vocabulary_size
-        self.embedding = Embedding(size, config.embedding_size)
-        self.dropout = Dropout(config.dropout)
-        self.recurrent = Recurrent(
-            "gru", config.embedding_size, config.hidden_size, bidirectional=True
-        )
-
-    def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """(batch, source) → (batch, source, 2 × hidden), and the backward state at the first word,
-        (batch, hidden), which has read everything."""
-        memory, ends = self.recurrent(self.dropout(self.embedding(ids)), lengths)
-        return memory, ends.hidden[1]
-
-
-class Decoder(nn.Module):
-    """Look, then say: the state before decides where to look for the next word."""
-
-    def __init__(self, config: Seq2SeqConfig):
-        super().__init__()
-        memory_size = 2 * config.hidden_size
-        self.embedding = Embedding(config.vocabulary_size, config.embedding_size)
-        self.dropout = Dropout(config.dropout)
-        self.first = nn.Linear(config.hidden_size, config.hidden_size)
-        score = Additive(config.hidden_size, memory_size, config.attention_size)
-        self.attention = Attention(score, sides=("target", "source"))
-        self.cell = GRUCell(config.embedding_size + memory_size, config.hidden_size)
-        readout_input_size = config.hidden_size + config.embedding_size + memory_size
-        self.pieces = nn.Linear(readout_input_size, 2 * config.readout_size)
-
-    def embed(self, ids: Tensor) -> Tensor:
-        """(…) → (…, embedding)"""
-        return self.dropout(self.embedding(ids))
-
-    def start(self, memory: Tensor, first: Tensor, lengths: Tensor) -> Seq2SeqState:
-        """s_0 = tanh(W_s ←h_1), and the keys of the memory, made once for all steps."""
-        return Seq2SeqState(
-            hidden=self.first(first).tanh(),  # (batch, hidden)
-            memory=memory,
-            keys=self.attention.prepare(memory),
-            mask=Padding(lengths),
-            sentences=torch.arange(len(memory), device=memory.device),
-        )
-
-    def step(self, word: Tensor, state: Seq2SeqState) -> tuple[Tensor, Seq2SeqState]:
-        """A word (batch, embedding) → what was read for it (batch, memory), the state after."""
-        query = state.hidden.unsqueeze(-2)  # (batch, 1, hidden)
-        attended = self.attention(query, state.keys, state.memory, state.mask)
-        context = attended.context.squeeze(-2)  # (batch, memory)
-        inputs = torch.cat([word, context], dim=-1)
-        hidden, _ = self.cell(inputs, RecurrentState(state.hidden))
-        return context, replace(state, hidden=hidden)
-
-    def readout(self, states: Tensor, words: Tensor, contexts: Tensor) -> Tensor:
-        """maxout(s, E y, c): of each pair of pieces, the larger; (…, readout)."""
-        one, other = self.pieces(torch.cat([states, words, contexts], dim=-1)).chunk(2, dim=-1)
-        return self.dropout(torch.maximum(one, other))
+        hidden, state = self.decoder.step(self.dropout(self.embedding(ids)), state)
+        return self.output(self.dropout(hidden)), state

@@ -27,6 +27,7 @@ from regard.metrics import Links, Score, bleu, chrf, exact_match
 from regard.tasks.answers import Candidate
 from regard.tasks.labels import ids_side, text_side, token_labels
 from regard.tasks.objective import Objective, Outcome
+from regard.tasks.reinforce import Reinforced, draws_positions
 from regard.tasks.resources import Resources
 from regard.tasks.stepping import random_ids, step_through
 from regard.tasks.task import Check, Task, check_output
@@ -42,6 +43,14 @@ class TranslationConfig:
     """The [task] section: how translations are compared with references."""
 
     bleu_tokenize: str = "13a"  # sacrebleu's name; "none" for text that is tokenized already
+    discount: float = 1.0  # hard attention: how much later words count for a place looked at
+    entropy_bonus: float = 0.01  # hard attention: what it is worth to stay undecided
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.discount <= 1.0:
+            raise ValueError(f"discount ({self.discount}) must be from 0 to 1")
+        if self.entropy_bonus < 0.0:
+            raise ValueError(f"entropy_bonus ({self.entropy_bonus}) must be 0 or more")
 
 
 class Translation(Task[TextPairs]):
@@ -115,8 +124,12 @@ class Translation(Task[TextPairs]):
 
     # From batches to numbers
 
-    def objective(self, model: nn.Module) -> NextTargetWord:
-        return NextTargetWord(model, self.recipe.training.label_smoothing)
+    def objective(self, model: nn.Module) -> Objective[Pairs]:
+        smoothing = self.recipe.training.label_smoothing
+        if draws_positions(model):
+            settings = self.settings
+            return Reinforced(model, smoothing, settings.discount, settings.entropy_bonus)
+        return NextTargetWord(model, smoothing)
 
     def evaluate(
         self,

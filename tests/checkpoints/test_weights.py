@@ -31,7 +31,9 @@ MODELS = {
     "post-norm": ("transformer-lm", f'{GPT}norm = "post"\nbias = false\ntied = false'),
     "sinusoidal": ("transformer-lm", f'{GPT}positions = "sinusoidal"'),
     "rotary": ("transformer-lm", f'{GPT}positions = "rotary"'),
-    "seq2seq": ("seq2seq", f"{SMALL}embedding_size = 5\nattention_size = 7\nreadout_size = 3"),
+    "bahdanau": ("bahdanau", f"{SMALL}embedding_size = 5\nattention_size = 7\nreadout_size = 3"),
+    "seq2seq": ("seq2seq", f"{SMALL}embedding_size = 5\nlayers = 2"),
+    "luong": ("luong", f"{SMALL}embedding_size = 5\nlayers = 2"),
     "dan": ("dan", f"{SMALL}embedding_size = 5\nlayers = 2"),
     "ntm": ("ntm", "controller_size = 5\nslots = 7\nslot_size = 3"),
 }
@@ -41,7 +43,7 @@ def logits(model):
     ids = torch.randint(11, (2, 7), generator=torch.Generator().manual_seed(3))
     mask = torch.ones_like(ids, dtype=torch.bool)
     batches = {
-        "Seq2Seq": Pairs(ids, mask, ids, ids, mask),
+        **dict.fromkeys(("Seq2Seq", "Bahdanau", "Luong"), Pairs(ids, mask, ids, ids, mask)),
         "DAN": LabelledTexts(ids, mask, ids[:, 0]),
         "NTM": Bits(ids.unsqueeze(-1).expand(-1, -1, 9).float(), ids, mask),
     }

@@ -18,7 +18,7 @@ generator = "numbers-de"
 examples = 60
 valid_examples = 5
 [model]
-name = "seq2seq"
+name = "bahdanau"
 embedding_size = 8
 hidden_size = 8
 attention_size = 8

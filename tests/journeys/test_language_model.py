@@ -147,7 +147,7 @@ def test_an_unknown_model_gets_the_nearest_name(recipe, tmp_path):
 def test_parallel_files_of_different_length_are_counted(tmp_path):
     path = tmp_path / "pairs.toml"
     head = '[task]\nkind = "translation"\n[data]\ntrain = ["a.en", "a.de"]\n'
-    model = '[model]\nname = "seq2seq"\n[training]\nfeed = "sentences"\nsteps = 1\n'
+    model = '[model]\nname = "bahdanau"\n[training]\nfeed = "sentences"\nsteps = 1\n'
     path.write_text(head + model)
     (tmp_path / "a.en").write_text("one\ntwo\nthree\n")
     (tmp_path / "a.de").write_text("eins\nzwei\n")

@@ -68,7 +68,7 @@ def test_an_unknown_setting_is_answered_with_the_nearest():
         ("transformer-lm", {"norm": "mid"}, r"norm \('mid'\) must be one of pre, post"),
         ("transformer-lm", {"positions": "none"}, r"positions \('none'\) must be one of learned"),
         ("transformer-lm", {"activation": "tanh"}, r"activation \('tanh'\) must be one of relu"),
-        ("seq2seq", {"readout_size": 0}, r"readout_size \(0\) must be at least 1"),
+        ("bahdanau", {"readout_size": 0}, r"readout_size \(0\) must be at least 1"),
     ],
 )
 def test_a_config_refuses_what_cannot_work(name, settings, message):

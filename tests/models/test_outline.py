@@ -23,7 +23,7 @@ MODELS = {
     "gpt": ("transformer-lm", GPT),
     "sinusoidal": ("transformer-lm", {**GPT, "positions": "sinusoidal"}),
     "rotary, without biases": ("transformer-lm", {**GPT, "positions": "rotary", "bias": False}),
-    "seq2seq": ("seq2seq", {"vocabulary_size": 11, "hidden_size": 13}),
+    "bahdanau": ("bahdanau", {"vocabulary_size": 11, "hidden_size": 13}),
 }
 
 

@@ -19,7 +19,8 @@ SMALL = {
 EXPECTED = {
     "attentive-rnn": {"attention": "self"},
     "transformer-lm": {"layers.0.attention": "self", "layers.1.attention": "self"},
-    "seq2seq": {"decoder.attention": "cross"},
+    "bahdanau": {"decoder.attention": "cross"},
+    "luong": {"decoder.attention": "cross"},
     "ntm": {"write.attention": "memory", "read.attention": "memory"},
 }
 

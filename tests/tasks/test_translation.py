@@ -19,7 +19,7 @@ PAD, START, END = 0, 1, 2
 @pytest.fixture
 def model():
     torch.manual_seed(1)
-    return build("seq2seq", vocabulary_size=11, embedding_size=3, hidden_size=5, readout_size=7)
+    return build("bahdanau", vocabulary_size=11, embedding_size=3, hidden_size=5, readout_size=7)
 
 
 def batch():

@@ -50,7 +50,10 @@ def test_a_value_out_of_range_is_named(written):
         ("seed=1e30", r"seed"),
         ("seed=-1", r"seed \(-1\) must be 0 or more and below"),
         ("seed=9223372036854775808", r"9223372036854775808 has more than the 64 bits"),
-        ("model.name=seq2seq", r"'seq2seq'\) does translation, and task.kind is 'language-model'"),
+        (
+            "model.name=bahdanau",
+            r"'bahdanau'\) does translation, and task.kind is 'language-model'",
+        ),
         ("model.name=3", r"lstm.toml: model.name \(3\) must be a string"),
         ("model.name=rnm", r"model \('rnm'\) is not known; did you mean 'rnn'\?"),
     ],
