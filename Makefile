@@ -10,7 +10,7 @@ endif
 # One thread a worker: two workers with two threads each would fight over two cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-.PHONY: demo test test-slow lint format docs bench clean
+.PHONY: demo test test-slow lint format docs bench zoo clean
 
 demo: $(VENV)/.user
 	$(BIN)/regard demo
@@ -37,6 +37,10 @@ docs: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.attention
+
+# make zoo NAME=numbers-de: one model of the zoo anew, trained or made from a finished run (RUN=…).
+zoo: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.zoo $(NAME) $(if $(RUN),--run $(RUN))
 
 clean:
 	rm -rf $(VENV) docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from regard.checkpoints.zoo import CHECKOUT
 from regard.models.ngram import Ngram
 from regard.running import load
 
@@ -35,6 +36,15 @@ attention that falls on the last five words a position may see.
 
 | recipe | model | parameters | perplexity | on the last five |
 |---|---|---|---|---|
+"""
+ZOO = """
+## The zoo
+
+What `regard zoo` lists is stored in half precision. Both figures are from the same run, on the same
+validation data: as it was trained, and as it is stored and loaded again.
+
+| name | as trained | as stored (half precision) | size |
+|---|---|---|---|
 """
 
 
@@ -95,14 +105,35 @@ def language_models(places: list[Path]) -> str:
     return LANGUAGE_MODELS + "".join(rows)
 
 
+def zoo(places: list[Path]) -> str:
+    """Every run of the zoo, beside the run it was made from."""
+    rows = []
+    for place in places:
+        stored = CHECKOUT / place.name
+        if not (stored / "manifest.json").is_file():
+            continue
+        recipe, values = read(place)
+        kept = read(stored)[1]
+        (metric, _), *_ = recipe["evaluation"]["expected"].items()
+        size = sum(file.stat().st_size for file in stored.iterdir()) / 1e6
+        cells = f"{metric} {values[metric]:.5g} | {metric} {kept[metric]:.5g} | {size:.1f} MB"
+        rows.append(f"| `{place.name}` | {cells} |\n")
+    return ZOO + "".join(rows) if rows else ""
+
+
+def write_page() -> str:
+    """docs/results.md, and its text."""
+    places = sorted(path.parent for path in RESULTS.glob("*/evaluation.json"))
+    page = HEAD + "".join(row(place) for place in places) + language_models(places) + zoo(places)
+    (ROOT / "docs" / "results.md").write_text(page, encoding="utf-8")
+    return page
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--keep"]:
         for run in sys.argv[2:]:
             keep(Path(run))
-    places = sorted(path.parent for path in RESULTS.glob("*/evaluation.json"))
-    page = HEAD + "".join(row(place) for place in places) + language_models(places)
-    (ROOT / "docs" / "results.md").write_text(page, encoding="utf-8")
-    print(page)
+    print(write_page())
 
 
 if __name__ == "__main__":

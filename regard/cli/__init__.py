@@ -22,6 +22,7 @@ from regard.cli.recipes import recipes
 from regard.cli.train import train
 from regard.cli.translate import translate
 from regard.cli.verify import verify
+from regard.cli.zoo import zoo
 from regard.openmp import spin_briefly
 
 
@@ -63,5 +64,6 @@ for command in (
     train,
     translate,
     verify,
+    zoo,
 ):
     main.add_command(command)

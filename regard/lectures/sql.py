@@ -2,7 +2,8 @@
 
 A WHERE clause compares what is asked with the key of every row; the similarity is 1 or 0. Written
 with characters as one-hot vectors, `=` and `LIKE` are inner products, and the soft version of both
-is a softmax over the number of characters that agree.
+is a softmax over the number of characters that agree. The colder it is, the more it answers like
+the database; where nothing agrees whole, it takes what comes nearest.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ PERSONS = (
 )
 EQUAL, LIKE, MISTYPED = "015843268901", "00512317%", "015843268907"
 LENGTH = len(EQUAL)
+TEMPERATURES = (5.0, 1.0, 0.1)
 
 
 def characters(text: str) -> Tensor:
@@ -54,9 +56,9 @@ def where(query: str) -> Attended:
     return Attention(AllMatch(), Proportional())(characters(query).unsqueeze(0), KEYS, ROWS)
 
 
-def soft_where(query: str) -> Attended:
-    """The same query, answered by how many characters agree."""
-    return Attention(Dot(), Softmax())(characters(query).unsqueeze(0), KEYS, ROWS)
+def soft_where(query: str, temperature: float = 1.0) -> Attended:
+    """The same query, answered by how many characters agree; near temperature 0, by the most."""
+    return Attention(Dot(), Softmax(temperature))(characters(query).unsqueeze(0), KEYS, ROWS)
 
 
 def select_names(read: Attended) -> list[str]:
@@ -67,8 +69,14 @@ def select_names(read: Attended) -> list[str]:
 def lesson() -> Lesson:
     queries = {"= '" + EQUAL + "'": EQUAL, "LIKE '" + LIKE + "'": LIKE}
     queries["= '" + MISTYPED + "'"] = MISTYPED
-    reads = {clause: (where(query), soft_where(query)) for clause, query in queries.items()}
-    (equal, _), (like, _), (mistyped, forgiving) = reads.values()
+    hard = {clause: where(query) for clause, query in queries.items()}
+    soft = {
+        clause: [soft_where(query, each) for each in TEMPERATURES]
+        for clause, query in queries.items()
+    }
+    equal, like, _ = hard.values()
+    nearly = soft[f"= '{MISTYPED}'"][0].scores[0]
+    names = ["=", "LIKE", "= mistyped"]
     return Lesson(
         name="sql",
         title=TITLES["sql"],
@@ -92,18 +100,27 @@ def lesson() -> Lesson:
                 f"→ {', '.join(select_names(like))}",
             ),
             step(
-                "Softly: a softmax over the number of places that agree answers the same, almost.",
+                "Softly: a softmax over the number of places that agree. When it is warm every row "
+                "has a share; the colder it is, the nearer it comes to the database's answer.",
                 *table(
                     [
-                        (clause, f"agree {decimals(s.scores[0])}", decimals(s.weights[0]))
-                        for clause, (_, s) in reads.items()
+                        ("", "hard", *(f"temperature τ = {each:g}" for each in TEMPERATURES)),
+                        *(
+                            (
+                                clause,
+                                fractions(hard[clause].weights[0]),
+                                *(decimals(read.weights[0], 3) for read in reads),
+                            )
+                            for clause, reads in soft.items()
+                        ),
                     ]
                 ),
             ),
             step(
                 f"With the last digit mistyped, '{MISTYPED}', the database finds nobody and reads "
-                "nothing; the soft version still finds the row that was meant.",
-                f"hard {decimals(mistyped.weights[0])}   soft {decimals(forgiving.weights[0])}",
+                "nothing; the soft version, however cold, still finds the row that was meant.",
+                f"places that agree {decimals(nearly)}: the most is "
+                "enough, where the database asks for all",
             ),
         ),
         numbers={
@@ -111,23 +128,36 @@ def lesson() -> Lesson:
             "queries": [
                 {
                     "where": f"ID {clause}",
-                    "similarity": to_list(hard.scores[0]),
-                    "weights": to_list(hard.weights[0]),
-                    "selected": select_names(hard),
+                    "similarity": to_list(read.scores[0]),
+                    "weights": to_list(read.weights[0]),
+                    "selected": select_names(read),
                     "soft": {
-                        "agreeing_characters": to_list(soft.scores[0]),
-                        "weights": to_list(soft.weights[0]),
+                        "agreeing_characters": to_list(soft[clause][0].scores[0]),
+                        "temperatures": [
+                            {"temperature": each, "weights": to_list(weighed.weights[0])}
+                            for each, weighed in zip(TEMPERATURES, soft[clause], strict=True)
+                        ],
                     },
                 }
-                for clause, (hard, soft) in reads.items()
+                for clause, read in hard.items()
             ],
         },
         looks=(
             Look.of_weights(
-                torch.cat([r.weights for pair in zip(*reads.values(), strict=True) for r in pair]),
+                torch.cat(
+                    [
+                        each.weights
+                        for clause, read in hard.items()
+                        for each in (read, *soft[clause])
+                    ]
+                ),
                 path="PERSONS",
                 kind="memory",
-                queries=["=", "LIKE", "= mistyped", "softly =", "softly LIKE", "softly mistyped"],
+                queries=[
+                    f"{name}{how}"
+                    for name in names
+                    for how in ("", *(f", τ = {each:g}" for each in TEMPERATURES))
+                ],
                 keys=[person[0] for person in PERSONS],
             ),
         ),

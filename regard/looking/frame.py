@@ -6,6 +6,7 @@ import numpy as np
 
 from regard.looking.colours import FAINT, Scale
 from regard.looking.drawing import Cells, Drawing, Mark, Text
+from regard.looking.panels import is_hatched
 from regard.looking.tokens import clip, make_visible
 from regard.looking.views import View, describe_scaling, describe_view
 from regard.text_width import text_width
@@ -64,9 +65,9 @@ def draw_legend(view: View, y: float, notes: Iterable[str]) -> list[Mark]:
     x = high.x + text_width(high.text, 11) + 10
     words = Text(x, y, describe_scale(view), size=11, colour=FAINT)
     marks: list[Mark] = [low, draw_ramp(scale, left, y), high, words]
-    if view.hidden.any():
+    if is_hatched(view):
         x = words.x + text_width(words.text, 11) + 18
-        note = Text(x + 26, y, "masked: may not look", size=11, colour=FAINT)
+        note = Text(x + 26, y, view.words.hidden, size=11, colour=FAINT)
         marks += [draw_swatch(scale, x, y), note]
     line = " · ".join(notes)
     return [*marks, Text(MARGIN, y + 18, line, size=11, colour=FAINT)] if line else marks
@@ -74,10 +75,9 @@ def draw_legend(view: View, y: float, notes: Iterable[str]) -> list[Mark]:
 
 def describe_scale(view: View) -> str:
     """What the scale of colours is of."""
-    gates = view.look.kind == "gates"
     if len(view.look.heads) > 1:
-        return f"one scale for all {'gates' if gates else 'heads'}"
-    return "value" if gates else "weight"
+        return f"one scale for all {view.words.map}s"
+    return view.words.value
 
 
 def draw_ramp(scale: Scale, x: float, y: float) -> Cells:

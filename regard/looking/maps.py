@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from regard.attention import Label
-from regard.looking import strips
+from regard.looking import episodes, strips
 from regard.looking.axes import column_axis, row_axis
 from regard.looking.colours import FAINT, Scale
 from regard.looking.drawing import Cells, Drawing, Mark, Picture, Text
@@ -31,6 +31,8 @@ def draw_view(view: View) -> Drawing:
         return strips.draw_strip(view)
     if not view.queries or not view.keys:
         return draw_empty(view)
+    if view.look.kind == "episode":
+        return episodes.draw_episode(view)
     panels = make_panels(view)
     if panels[0].place.key_step:
         rows, columns = map(number_labels, panels[0].values.shape)

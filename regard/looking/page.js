@@ -59,7 +59,7 @@ function describe(look, seen) {
   const key = look.keys[seen.key];
   const pair = document.createElement("div");
   pair.append(node("bdi", query[0]), " → ", node("bdi", key[0]));
-  const words = seen.masked ? "masked: may not look" : digits(look, seen.value);
+  const words = seen.masked ? look.hiddenMeans : digits(look, seen.value);
   const parts = [pair, node("div", words, "weight")];
   const where = [];
   if (look.heads[seen.head]) where.push(look.heads[seen.head]);

@@ -16,7 +16,13 @@ from regard.attention import Label, Look
 from regard.looking import strips
 from regard.looking.colours import Scale
 from regard.looking.frame import describe_scale, format_weight
-from regard.looking.panels import MAX_IMAGE_PANELS, MAX_NUMBERED_TOKENS, Panel, make_panels
+from regard.looking.panels import (
+    MAX_IMAGE_PANELS,
+    MAX_NUMBERED_TOKENS,
+    Panel,
+    is_hatched,
+    make_panels,
+)
 from regard.looking.tokens import MAX_TOKEN_CELLS, clip, isolate, make_visible, mostly_right_to_left
 from regard.looking.views import (
     View,
@@ -140,10 +146,13 @@ def render_map_row(
     if any(panel.title for panel in panels):
         titles = [pad_right(clip(panel.title, map_width), map_width) for panel in panels]
         yield Text(" " * side + (" " * GAP).join(titles).rstrip())
-    for row in range(panels[0].values.shape[0]):
+    for row in range(max(len(panel.values) for panel in panels)):
         line = Text(align_right(view.queries[row], side) if side else "")
         for at, panel in enumerate(panels):
             line.append(" " * GAP if at else "")
+            if row >= len(panel.values):  # a map of an episode with fewer rows
+                line.append(" " * map_width)
+                continue
             for value, hidden in zip(panel.values[row, :columns], panel.hidden[row], strict=False):
                 draw = pen.numbered_cell if numbers else pen.cell
                 line.append(*draw(float(value), bool(hidden)))
@@ -230,7 +239,7 @@ def render_legend(view: View, pen: Pen, width: int) -> Iterator[Text]:
     for value in np.linspace(pen.scale.low, pen.scale.high, 12 if pen.colour else len(SHADES)):
         line.append(*pen.cell(float(value), hidden=False))
     line.append(f" {high}")
-    masked = [f"{MASKED.strip()} masked: may not look"] if view.hidden.any() else []
+    masked = [f"{MASKED.strip()} {view.words.hidden}"] if is_hatched(view) else []
     notes = [describe_scale(view), *masked, *describe_scaling(view)]
     joined = "; ".join(notes)
     if line.cell_len + 2 + cell_len(joined) <= width:

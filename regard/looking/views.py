@@ -36,6 +36,11 @@ class View:
     block: tuple[int, int] = (1, 1)  # queries and keys in one cell
 
     @property
+    def words(self) -> "Words":
+        """What its rows, columns, maps and numbers are called."""
+        return words_of(self.look)
+
+    @property
     def in_blocks(self) -> bool:
         """Whether a cell stands for several weights."""
         return self.block != (1, 1)
@@ -81,8 +86,8 @@ def make_part_view(look: Look, queries: int, keys: int) -> View:
     """The view of the first `queries` rows and the first `keys` columns, weight by weight."""
     values, hidden = read_rows(look, range(queries))
     sums = values.sum(axis=2, dtype=np.float64).astype(np.float32)
-    if look.kind == "gates":
-        sums = sums[:, :0]  # over time: it means nothing
+    if look.kind in OVER_TIME:
+        sums = sums[:, :0]  # it means nothing
     values, hidden = values[:, :, :keys], hidden[:, :, :keys]
     scaling = scaling_rows(count_visible(look, range(queries)))
     free, forced = split_by_scaling(values, hidden, scaling)
@@ -200,24 +205,47 @@ KIND_NAMES = {
     "image": "attention over an image",
     "senses": "sense weights",
     "gates": "gates over time",
+    "episode": "an episode over time",
     "other": "attention",
 }
 
 
+@dataclass(frozen=True)
+class Words:
+    """What the rows, columns, maps and numbers of a look are called."""
+
+    rows: tuple[str, str]  # one, several
+    columns: tuple[str, str]
+    map: str
+    value: str
+    hidden: str
+
+
+ATTENTION = Words(("query", "queries"), ("key", "keys"), "head", "weight", "masked: may not look")
+OVER_TIME = {
+    "gates": Words(("unit", "units"), ("step", "steps"), "gate", "value", "masked"),
+    "episode": Words(("row", "rows"), ("step", "steps"), "map", "value", "not asked for"),
+}
+"""Kinds whose columns are steps in time, so that nothing is looked at and no row adds up."""
+
+
+def words_of(look: Look) -> Words:
+    return OVER_TIME.get(look.kind, ATTENTION)
+
+
 def describe_view(view: View) -> str:
     """What a view shows, in words: self-attention · 12 heads · 5 queries × 5 keys."""
-    look = view.look
-    gates = look.kind == "gates"
-    row, column, head = ("unit", "step", "gate") if gates else ("query", "key", "head")
-    rows = format_count(len(look.queries), row, side_names(look)[0])
-    columns = format_count(len(look.keys), column)
-    heads = [format_count(len(look.heads), head)] if len(look.heads) > 1 else []
+    look, words = view.look, view.words
+    rows = format_count(len(look.queries), *words.rows)
+    columns = format_count(len(look.keys), *words.columns)
+    heads = [format_count(len(look.heads), words.map)] if len(look.heads) > 1 else []
     return " · ".join([KIND_NAMES[look.kind], *heads, f"{rows} × {columns}"])
 
 
 def side_names(look: Look) -> tuple[str, str]:
     """What rows and columns are called."""
-    return ("units", "steps") if look.kind == "gates" else ("queries", "keys")
+    words = words_of(look)
+    return words.rows[1], words.columns[1]
 
 
 def describe_scaling(view: View) -> Iterable[str]:

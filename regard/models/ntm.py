@@ -66,12 +66,14 @@ class NTMConfig:
 
 @dataclass(frozen=True)
 class NTMState:
-    """The memory, where the heads are, what they read last, and the controller's state."""
+    """The memory, where the heads are, what they read and added last, and the controller's
+    state."""
 
     memory: Tensor  # (batch, slot, slot_size)
     read_weights: Tensor  # (batch, read head, slot)
     write_weights: Tensor  # (batch, write head, slot)
     reads: Tensor  # (batch, read head, slot_size)
+    adds: Tensor  # (batch, write head, slot_size)
     controller: RecurrentState | None  # None for a controller without a memory of its own
 
     def pick(self, rows: Tensor) -> NTMState:
@@ -81,8 +83,18 @@ class NTMState:
             self.read_weights.index_select(0, rows),
             self.write_weights.index_select(0, rows),
             self.reads.index_select(0, rows),
+            self.adds.index_select(0, rows),
             controller,
         )
+
+    def maps(self) -> dict[str, Tensor]:
+        """What went into the memory and came out of it, and where, (batch, head, …) each."""
+        return {
+            "adds": self.adds,
+            "reads": self.reads,
+            "write weights": self.write_weights,
+            "read weights": self.read_weights,
+        }
 
 
 class NTM(nn.Module):
@@ -120,6 +132,7 @@ class NTM(nn.Module):
             read_weights=read,
             write_weights=write,
             reads=self.first_reads.tanh().expand(rows, -1, -1),
+            adds=like.new_zeros(rows, config.write_heads, config.slot_size),
             controller=self.controller.start(rows),
         )
 
@@ -127,7 +140,7 @@ class NTM(nn.Module):
         """One vector (batch, input) → logits (batch, output), and the state after."""
         heard = torch.cat([inputs, state.reads.flatten(1)], dim=-1)
         signals, controller = self.controller(heard, state.controller)  # (batch, controller)
-        memory, write_weights = self.write(signals, state.memory, state.write_weights)
+        memory, write_weights, adds = self.write(signals, state.memory, state.write_weights)
         reads, read_weights = self.read(signals, memory, state.read_weights)
         answer = self.output(torch.cat([signals, reads.flatten(1)], dim=-1))
         state = replace(
@@ -136,6 +149,7 @@ class NTM(nn.Module):
             read_weights=read_weights,
             write_weights=write_weights,
             reads=reads,
+            adds=adds,
             controller=controller,
         )
         return answer, state
@@ -218,10 +232,14 @@ class WriteHeads(Heads):
     def __init__(self, config: NTMConfig):
         super().__init__(config, config.write_heads, extra=2 * config.slot_size)
 
-    def forward(self, signals: Tensor, memory: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """→ the memory after writing (batch, slot, slot_size), and where (batch, head, slot)."""
+    def forward(
+        self, signals: Tensor, memory: Tensor, weights: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """→ the memory after writing (batch, slot, slot_size), where (batch, head, slot), and what
+        was added there (batch, head, slot_size)."""
         _, weights, rest = self.address(signals, memory, weights)
         erase, add = rest.chunk(2, dim=-1)  # (batch, head, slot_size)
         kept = 1 - weights.unsqueeze(-1) * erase.sigmoid().unsqueeze(-2)
         memory = memory * kept.prod(dim=1)  # (batch, slot, slot_size)
-        return memory + weights.mT @ add.tanh(), weights
+        added = add.tanh()
+        return memory + weights.mT @ added, weights, added

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from regard.checkpoints.reading import MANIFEST, Folder
 from regard.checkpoints.weights import load_arrays, load_model
+from regard.checkpoints.zoo import find_run, hint_at_zoo
 from regard.models import catalog
 from regard.running.run import Run
 from regard.tasks import Resources, make_task
@@ -18,15 +19,15 @@ from regard.training.starting import MAX_RECIPE_BYTES
 WEIGHTS = "model.safetensors"
 
 
-def load(folder: str | Path) -> Run:
-    """The model of a run folder, ready to be used.
+def load(run: str | Path) -> Run:
+    """The model of a run folder, or of one in the zoo by its name, ready to be used.
 
     The folder may come from a stranger: nothing in it is run, and each file is read only as the
     manifest lists it. Torch's generator is left as it was.
     """
-    folder = Path(folder)
+    folder = find_run(run)
     if not folder.is_dir():
-        raise ValueError(f"no run folder at {folder}")
+        raise ValueError(f"no run folder at {folder}{hint_at_zoo(folder)}")
     if not os.path.lexists(folder / MANIFEST):
         begun = (folder / "recipe.toml").is_file()
         hint = "; `regard train … --resume` goes on with it" if begun else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,10 @@ from regard.tasks.task import Check, Task
 from regard.text import Tokenizer
 
 SEEDS = {"train": 0, "valid": 1, "test": 2}
+MAX_LENGTH = 2_000  # of an episode to be looked at
+WEIGHTINGS = ("write weights", "read weights")  # what is over the places of a memory
+VISITED = 0.01
+"""The least weight with which a head counts as having been at a place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,29 +120,36 @@ class BitSequences(Task[Episodes]):
     def look(
         self, model: nn.Module, resources: Resources, text: str, target: str | None = None
     ) -> list[Look]:
-        """Where the heads are at each step of a copy: every stage of their addressing.
+        """One episode over time, then every stage of the heads' addressing.
 
-        `text` are vectors of bits, as "10010011 01100001", or how many of them to make up.
+        `text` are vectors of bits to copy, as "10010011 01100001", or the length of an episode to
+        make up.
         """
-        batch = self._episode(text)
+        batch, steppable = self._episode(text), cast(Any, model)
+        state, logits, states = steppable.start(batch), [], []
         with watch(model) as seen:
-            model(batch)
-        length = (batch.inputs.shape[1] - 1) // 2
-        queries = [
-            *(f"in {i}" for i in range(length)),
-            "mark",
-            *(f"out {i}" for i in range(length)),
-        ]
-        return [look for path, calls in seen.items() for look in stage_looks(path, calls, queries)]
+            for inputs in batch.inputs.unbind(dim=1):
+                answer, state = steppable.step(inputs, state)
+                logits.append(answer)
+                states.append(state)
+        steps = name_steps(batch, self.settings.width)
+        outputs = torch.stack(logits, dim=1).sigmoid()  # (batch, time, output)
+        looks = [episode_look(batch, outputs, states, steps)]
+        for path, calls in seen.items():
+            looks += stage_looks(path, calls, steps)
+        return looks
 
     def _episode(self, text: str) -> Bits:
-        if self.settings.pattern != "copy":
-            raise ValueError(f"look: pattern ({self.settings.pattern!r}) has no look, copy has")
         width = self.settings.width
         words = text.split()
         if len(words) == 1 and words[0].isdecimal() and len(words[0]) != width:
-            corpus = self.examples([max(1, int(words[0]))])
+            corpus = self.examples([self._length(words[0])])
             return self._feed(corpus, 1, 1).batch(0, 0)
+        if self.settings.pattern != "copy":
+            raise ValueError(
+                f"text ({text[:40]!r}) must be a length: episodes of {self.settings.pattern} are "
+                "made up"
+            )
         if not words or any(len(word) != width or set(word) - set("01") for word in words):
             like = ("01" * width)[:width]
             raise ValueError(
@@ -146,6 +157,11 @@ class BitSequences(Task[Episodes]):
             )
         sequence = torch.tensor([[[float(bit) for bit in word] for word in words]])
         return copy_batch(sequence, 1, repeats_told=False)
+
+    def _length(self, digits: str) -> int:
+        if len(digits) > len(str(MAX_LENGTH)) or not 1 <= int(digits) <= MAX_LENGTH:
+            raise ValueError(f"text ({digits[:40]!r}) must be a length from 1 to {MAX_LENGTH:,}")
+        return int(digits)
 
     def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
         batch = self._feed(Episodes((5, 5), seed), 3, 1).batch(0, 0)
@@ -188,7 +204,58 @@ class BitLikelihood(Objective[Bits]):
         return {name: means[name] for name in names}
 
 
-def stage_looks(path: str, calls: Sequence[Any], queries: list[str]) -> list[Look]:
+def name_steps(batch: Bits, width: int) -> list[str]:
+    """in 0, in 1, …, mark, out 0, …: what happens at each step of the first episode."""
+    names, counts = [], {"in": 0, "out": 0}
+    marked = batch.inputs[0, :, width:].any(dim=-1)
+    for asked, mark in zip(batch.loss_mask[0].tolist(), marked.tolist(), strict=True):
+        if mark and not asked:
+            names.append("mark")
+            continue
+        side = "out" if asked else "in"
+        names.append(f"{side} {counts[side]}")
+        counts[side] += 1
+    return names
+
+
+def count_visited(weights: Tensor) -> int:
+    """The places of a memory up to the last one a head has been at, (time, place) → number."""
+    return 1 + int((weights > VISITED).any(dim=0).nonzero().max())
+
+
+def episode_look(batch: Bits, outputs: Tensor, states: Sequence[Any], steps: Sequence[str]) -> Look:
+    """The first episode of a batch: what went in, what came out, and what its memory did."""
+    asked = batch.loss_mask[0]
+    maps = {"inputs": batch.inputs[0], "outputs": outputs[0]}  # (time, size) each
+    told = [state.maps() for state in states]
+    for name, first in told[0].items():
+        heads = first.shape[1]
+        for head in range(heads):
+            own = torch.stack([each[name][0, head] for each in told])
+            maps[f"{name} {head}" if heads > 1 else name] = own
+    # Places no head has been at would fill most of the picture.
+    weightings = [name for name in maps if name.startswith(WEIGHTINGS)]
+    visited = max((count_visited(maps[name]) for name in weightings), default=0)
+    maps |= {name: maps[name][:, :visited] for name in weightings}
+    rows = max(values.shape[1] for values in maps.values())
+    table = torch.zeros(len(maps), rows, len(steps))
+    shown = torch.zeros_like(table, dtype=torch.bool)
+    for place, values in enumerate(maps.values()):
+        table[place, : values.shape[1]] = values.T
+        shown[place, : values.shape[1]] = True
+    shown[1] &= asked  # what is said before the answer counts for nothing
+    return Look.of_weights(
+        table,
+        mask=shown,
+        heads=tuple(maps),
+        queries=[str(row) for row in range(rows)],
+        keys=steps,
+        path="episode",
+        kind="episode",
+    )
+
+
+def stage_looks(path: str, calls: Sequence[Any], queries: Sequence[str]) -> list[Look]:
     """The four stages of heads over time: (head, step, slot) each."""
     stages = [call.carried for call in calls]
     assert all(isinstance(each, Stages) for each in stages)

@@ -1,7 +1,7 @@
 """Where a run starts when it does not start from nothing: another run's weights and words.
 
 [text]
-from = "runs/pretrained"     its tokenizer; or a tokenizer.json
+from = "runs/pretrained"     its tokenizer; or a tokenizer.json; or a run of the zoo by name
 
 [model]
 from = "runs/pretrained"     its weights, and without `name` its settings, too
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from regard.checkpoints.reading import Folder, parse_toml
 from regard.checkpoints.weights import check_weights
+from regard.checkpoints.zoo import find_run
 from regard.config import Recipe
 from regard.tasks import Resources
 from regard.text import Tokenizer
@@ -32,7 +33,7 @@ def inherit(content: dict[str, Any]) -> None:
     for section in ("text", "model"):
         table = content.get(section)
         if isinstance(table, dict) and isinstance(table.get("from"), str):
-            table["from"] = str(Path(table["from"]).absolute())
+            table["from"] = str(find_run(table["from"]).absolute())
     model = content.get("model")
     if isinstance(model, dict) and "from" in model and "name" not in model:
         place = Path(model["from"]) / "recipe.toml"
@@ -46,7 +47,9 @@ def inherit(content: dict[str, Any]) -> None:
 def open_run(place: Path) -> Folder:
     """The files of a finished run."""
     if not (place / "manifest.json").is_file():
-        raise ValueError(f"from ({str(place)!r}) must be the folder of a finished run")
+        raise ValueError(
+            f"from ({str(place)!r}) must be the folder of a finished run, or one's name in the zoo"
+        )
     return Folder(place)
 
 

@@ -24,10 +24,15 @@ def test_like_selects_the_first_and_the_third(played):
     assert query["selected"] == ["Ali Ahmadi", "Ashkan Mohammadi"]
 
 
+def soft_weights(query):
+    return {each["temperature"]: each["weights"] for each in query["soft"]["temperatures"]}
+
+
 def test_a_mistyped_id_selects_nobody_and_softly_the_one_meant(played):
     query = clauses(played("sql"))["ID = '015843268907'"]
     assert query["weights"] == [0, 0, 0] and query["selected"] == []
-    assert query["soft"]["weights"].index(max(query["soft"]["weights"])) == 1
+    for weights in soft_weights(query).values():
+        assert weights.index(max(weights)) == 1
 
 
 def test_softly_the_agreeing_characters_are_counted(played):
@@ -37,9 +42,22 @@ def test_softly_the_agreeing_characters_are_counted(played):
 
 
 def test_the_soft_answer_is_a_softmax_of_the_counts(played):
-    like = clauses(played("sql"))["ID LIKE '00512317%'"]["soft"]["weights"]
+    like = soft_weights(clauses(played("sql"))["ID LIKE '00512317%'"])
     total = 2 * exp(8) + exp(3)
-    assert like == pytest.approx([exp(8) / total, exp(3) / total, exp(8) / total], abs=1e-9)
+    assert like[1.0] == pytest.approx([exp(8) / total, exp(3) / total, exp(8) / total], abs=1e-9)
+    total = 2 * exp(8 / 5) + exp(3 / 5)
+    assert like[5.0][1] == pytest.approx(exp(3 / 5) / total, abs=1e-9)
+
+
+@pytest.mark.parametrize("clause", ["ID = '015843268901'", "ID LIKE '00512317%'"])
+def test_the_colder_the_softmax_the_nearer_to_the_database(clause, played):
+    query = clauses(played("sql"))[clause]
+    distances = [
+        sum(abs(soft - hard) for soft, hard in zip(weights, query["weights"], strict=True))
+        for _, weights in sorted(soft_weights(query).items(), reverse=True)
+    ]
+    assert distances == sorted(distances, reverse=True) and distances[0] > 0.1
+    assert distances[-1] < 1e-12
 
 
 def test_everything_is_like_the_empty_beginning():

@@ -24,7 +24,7 @@ def test_memory_is_erased_before_anything_is_added():
     heads = WriteHeads(NTMConfig(**SIZES, write_heads=2))
     memory, before = torch.randn(1, 7, 4), torch.rand(1, 2, 7).softmax(dim=-1)
     signals = torch.randn(1, 11)
-    after, weights = heads(signals, memory, before)
+    after, weights, added = heads(signals, memory, before)
     # One cell at a time: M(i, j) · Π_h (1 − w_h(i) e_h(j)) + Σ_h w_h(i) a_h(j)
     said = heads.control(signals).view(2, -1)
     erase, add = said[:, 10:14].sigmoid(), said[:, 14:18].tanh()
@@ -36,6 +36,7 @@ def test_memory_is_erased_before_anything_is_added():
             for h in range(2):
                 expected[i, j] += weights[0, h, i] * add[h, j]
     assert_close(after[0], expected)
+    assert_close(added[0], add)
     assert not torch.allclose(weights[0, 0], weights[0, 1])
 
 

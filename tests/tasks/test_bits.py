@@ -4,11 +4,12 @@ import math
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 import regard
 from regard.data.batches import Bits
 from regard.data.bits import PATTERNS, BitFeed, copy_batch
-from regard.tasks.bits import BitLikelihood
+from regard.tasks.bits import BitLikelihood, name_steps
 
 RECIPE = """
 seed = 1
@@ -37,6 +38,11 @@ evaluate_every = 100
 [evaluation]
 batch = 20
 """
+PATTERNS_LEARNED = [
+    ("repeat-copy", "longest_repeat = 2"),
+    ("recall", "shortest = 2"),
+]
+MEMORY = ("adds", "reads", "write weights", "read weights")
 
 
 def generator():
@@ -106,7 +112,7 @@ def test_a_machine_learns_to_copy(tmp_path):
     assert run.evaluate()["exact_match"] == 1.0
     assert run.evaluate("test")["tokens"] == 40 * (3 + 1 + 3)
     assert run.evaluate(examples=[2])["exact_match"] == 1.0
-    looks = run.look("01 11 10")
+    episode, *looks = run.look("01 11 10")
     assert {look.path for look in looks} == {
         f"{heads}.attention.{stage}"
         for heads in ("read", "write")
@@ -114,10 +120,41 @@ def test_a_machine_learns_to_copy(tmp_path):
     }
     read = next(look for look in looks if look.path == "read.attention.sharpened")
     assert read.kind == "memory"
-    assert [label.text for label in read.queries] == [
-        *("in 0", "in 1", "in 2", "mark", "out 0", "out 1", "out 2")
-    ]
+    steps = ["in 0", "in 1", "in 2", "mark", "out 0", "out 1", "out 2"]
+    assert [label.text for label in read.queries] == steps
     assert read.weights.shape == (1, 7, 8)
-    assert len(run.look("3")) == 8
+    assert len(run.look("3")) == 9
+    rows = episode.weights.shape[1]
+    assert_close(episode.weights[5], read.weights[0].T[:rows])
     with pytest.raises(ValueError, match=r"text \('012 01'\) must be vectors of 2 bits, as 01"):
         run.look("012 01")
+    with pytest.raises(ValueError, match=r"text \('3000'\) must be a length from 1 to 2,000"):
+        run.look("3000")
+    # Two vectors over time, rows × steps; what is said before the answer is not shown.
+    episode = run.look("01 11")[0]
+    assert episode.heads == ("inputs", "outputs", *MEMORY)
+    inputs, outputs = episode.weights[:2]
+    assert inputs[:3].tolist() == [[0, 1, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
+    assert outputs[:2, 3:].round().tolist() == [[0, 1], [1, 1]]
+    assert episode.mask[1, :3].tolist() == [[False] * 3 + [True] * 2] * 2 + [[False] * 5]
+
+
+def test_what_happens_at_each_step_is_named():
+    recall = PATTERNS["recall"].make(generator(), 1, 6, 2, 1)
+    item, question = ["mark", "in {}", "in {}", "in {}"], ["mark", "in {}", "in {}", "in {}"]
+    expected = [*item, *item, *question, "mark", "out 0", "out 1", "out 2"]
+    count = iter(range(9))
+    expected = [name.format(next(count)) if "{}" in name else name for name in expected]
+    assert name_steps(recall, 6) == expected
+
+
+@pytest.mark.parametrize(("pattern", "lengths"), PATTERNS_LEARNED)
+def test_the_loss_of_the_other_patterns_falls_too(pattern, lengths, tmp_path):
+    """From the ln 2 of guessing, in a few steps of the smallest episodes."""
+    recipe = RECIPE.replace('kind = "bits"', f'kind = "bits"\npattern = "{pattern}"\n{lengths}')
+    (tmp_path / "pattern.toml").write_text(recipe)
+    run = regard.train(tmp_path / "pattern.toml", tmp_path / "run", {"training.steps": 80})
+    assert run.evaluate()["loss"] < 0.67 < math.log(2)
+    assert [look.kind for look in run.look("2")][:2] == ["episode", "memory"]
+    with pytest.raises(ValueError, match=f"must be a length: episodes of {pattern} are made up"):
+        run.look("01 10")
