@@ -58,6 +58,11 @@ MODELS: dict[str, Entry] = {
         "transformer", "TransformerLMConfig", {"language-model": "TransformerLM"}
     ),
     "seq2seq": Entry("seq2seq", "Seq2SeqConfig", {"translation": "Seq2Seq"}),
+    "lstmn": Entry(
+        "lstmn",
+        "LSTMNConfig",
+        {"language-model": "LSTMNLM", "classification": "LSTMNClassifier"},
+    ),
     "dan": Entry("dan", "DANConfig", {"classification": "DAN"}),
     "ntm": Entry("ntm", "NTMConfig", {"bits": "NTM"}),
 }

@@ -19,6 +19,7 @@ SMALL = {
 EXPECTED = {
     "attentive-rnn": {"attention": "self"},
     "transformer-lm": {"layers.0.attention": "self", "layers.1.attention": "self"},
+    "lstmn": {"layers.0.attention": "self", "layers.1.attention": "self"},
     "seq2seq": {"decoder.attention": "cross"},
     "ntm": {"write.attention": "memory", "read.attention": "memory"},
 }
@@ -27,7 +28,8 @@ EXPECTED = {
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "ngram"])
 def test_every_attention_of_the_catalog_declares_its_sides(name):
     known = MODELS[name].config.__dataclass_fields__
-    model = build(name, **{key: value for key, value in SMALL.items() if key in known})
-    sides = sides_of(model)
-    assert {path: kind_of(each) for path, each in sides.items()} == EXPECTED.get(name, {})
-    assert None not in sides.values()
+    for task in MODELS[name].tasks:
+        model = build(name, task, **{key: SMALL[key] for key in SMALL if key in known})
+        sides = sides_of(model)
+        assert {path: kind_of(each) for path, each in sides.items()} == EXPECTED.get(name, {})
+        assert None not in sides.values()
