@@ -7,7 +7,7 @@ import numpy as np
 from regard.looking.colours import FAINT, Scale
 from regard.looking.drawing import Cells, Drawing, Mark, Text
 from regard.looking.tokens import clip, make_visible
-from regard.looking.views import View, describe_scaling, describe_view
+from regard.looking.views import View, describe_scaling, describe_view, terms_of
 from regard.text_width import text_width
 
 MARGIN = 18
@@ -74,10 +74,8 @@ def draw_legend(view: View, y: float, notes: Iterable[str]) -> list[Mark]:
 
 def describe_scale(view: View) -> str:
     """What the scale of colours is of."""
-    gates = view.look.kind == "gates"
-    if len(view.look.heads) > 1:
-        return f"one scale for all {'gates' if gates else 'heads'}"
-    return "value" if gates else "weight"
+    terms = terms_of(view.look)
+    return f"one scale for all {terms.map[1]}" if len(view.look.heads) > 1 else terms.value
 
 
 def draw_ramp(scale: Scale, x: float, y: float) -> Cells:

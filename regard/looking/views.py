@@ -6,7 +6,7 @@ largest weight in it: an average would hide the very peaks somebody is looking f
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,8 +81,8 @@ def make_part_view(look: Look, queries: int, keys: int) -> View:
     """The view of the first `queries` rows and the first `keys` columns, weight by weight."""
     values, hidden = read_rows(look, range(queries))
     sums = values.sum(axis=2, dtype=np.float64).astype(np.float32)
-    if look.kind == "gates":
-        sums = sums[:, :0]  # over time: it means nothing
+    if look.kind in TERMS:
+        sums = sums[:, :0]  # no row is a share of anything
     values, hidden = values[:, :, :keys], hidden[:, :, :keys]
     scaling = scaling_rows(count_visible(look, range(queries)))
     free, forced = split_by_scaling(values, hidden, scaling)
@@ -200,24 +200,44 @@ KIND_NAMES = {
     "image": "attention over an image",
     "senses": "sense weights",
     "gates": "gates over time",
+    "layer": "a layer",
     "other": "attention",
 }
 
 
+class Terms(NamedTuple):
+    """What rows, columns and maps of a look are called, one and several."""
+
+    row: tuple[str, str] = ("query", "queries")
+    column: tuple[str, str] = ("key", "keys")
+    map: tuple[str, str] = ("head", "heads")
+    value: str = "weight"
+
+
+TERMS = {
+    "gates": Terms(("unit", "units"), ("step", "steps"), ("gate", "gates"), "value"),
+    "layer": Terms(("unit", "units"), ("input", "inputs"), ("map", "maps"), "value"),
+}
+"""Looks that are no attention, and what they have instead of queries, keys and heads."""
+
+
+def terms_of(look: Look) -> Terms:
+    return TERMS.get(look.kind, Terms())
+
+
 def describe_view(view: View) -> str:
     """What a view shows, in words: self-attention · 12 heads · 5 queries × 5 keys."""
-    look = view.look
-    gates = look.kind == "gates"
-    row, column, head = ("unit", "step", "gate") if gates else ("query", "key", "head")
-    rows = format_count(len(look.queries), row, side_names(look)[0])
-    columns = format_count(len(look.keys), column)
-    heads = [format_count(len(look.heads), head)] if len(look.heads) > 1 else []
+    look, terms = view.look, terms_of(view.look)
+    rows = format_count(len(look.queries), *terms.row)
+    columns = format_count(len(look.keys), *terms.column)
+    heads = [format_count(len(look.heads), *terms.map)] if len(look.heads) > 1 else []
     return " · ".join([KIND_NAMES[look.kind], *heads, f"{rows} × {columns}"])
 
 
 def side_names(look: Look) -> tuple[str, str]:
     """What rows and columns are called."""
-    return ("units", "steps") if look.kind == "gates" else ("queries", "keys")
+    terms = terms_of(look)
+    return terms.row[1], terms.column[1]
 
 
 def describe_scaling(view: View) -> Iterable[str]:

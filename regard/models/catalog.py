@@ -65,6 +65,7 @@ MODELS: dict[str, Entry] = {
     ),
     "dan": Entry("dan", "DANConfig", {"classification": "DAN"}),
     "ntm": Entry("ntm", "NTMConfig", {"bits": "NTM"}),
+    "mlp": Entry("mlp", "MLPConfig", {"table": "MLP"}),
 }
 
 

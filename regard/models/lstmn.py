@@ -31,6 +31,10 @@ from regard.models.checks import check_at_least, check_rates
 from regard.models.dan import mean_of_words
 from regard.models.padding import lengths_from_first_word
 
+SCORE_RANGE, DIRECTION_RANGE = 0.3, 1.0
+"""Matrices and v of the score start within ±. With smaller ones all words score alike, the mean of
+the tapes is read, and for hundreds of steps nothing says where to look."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LSTMNConfig:
@@ -43,7 +47,7 @@ class LSTMNConfig:
     attention_size: int | None = None  # of the score's hidden layer; None: the hidden size
     layers: int = 1
     dropout: float = 0.0  # of the words' vectors, between layers, and of what is read at the end
-    init_range: float | None = 0.1  # all weights start within ±; None: each layer's own way
+    init_range: float | None = 0.1  # all but the score start within ±; None: each its own way
 
     def __post_init__(self) -> None:
         check_at_least(1, self, "vocabulary_size", "classes", "embedding_size", "hidden_size")
@@ -114,6 +118,8 @@ class LSTMN(nn.Module):
         if self.config.init_range is not None:
             for weight in self.parameters():
                 nn.init.uniform_(weight, -self.config.init_range, self.config.init_range)
+        for layer in cast(Iterable[LSTMNLayer], self.layers):
+            layer.initialise_score()
 
 
 class LSTMNLM(LSTMN):
@@ -185,6 +191,13 @@ class LSTMNLayer(nn.Module):
         score = Additive(input_size + size, size, config.attention_size or size)
         self.attention = Attention(score, sides=("words", "earlier words"))
         self.cell = LSTMCell(input_size, size)
+
+    def initialise_score(self) -> None:
+        """Have a new layer look somewhere, be it anywhere."""
+        score = cast(Additive, self.attention.score)
+        for weight in (score.query.weight, score.key.weight):
+            nn.init.uniform_(weight, -SCORE_RANGE, SCORE_RANGE)
+        nn.init.uniform_(score.direction, -DIRECTION_RANGE, DIRECTION_RANGE)
 
     def start(self, batch_size: int) -> Tape:
         """The tape before the first word: nothing to look at, and nothing read."""
