@@ -24,6 +24,8 @@ from regard.running.aligning import align
 
 TABLE = RESULTS / "luong" / "table.json"
 ALIGNED_PAIRS = 300
+HEAD = """| score | scope | input feeding | exact match | AER | minutes |
+|---|---|---|---|---|---|"""
 Cell = dict[str, Any]
 
 

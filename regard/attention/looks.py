@@ -16,7 +16,7 @@ from regard.attention.attention import Attended, Selection, select_indices
 from regard.attention.comparisons import InnerProduct
 from regard.attention.masks import Causal
 
-KINDS = ("self", "cross", "pool", "memory", "image", "senses", "gates", "episode", "other")
+KINDS = ("self", "cross", "pool", "memory", "image", "senses", "gates", "episode", "layer", "other")
 
 
 @dataclass(frozen=True)

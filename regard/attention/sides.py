@@ -6,7 +6,7 @@ of every look follow from the two, here and nowhere else.
 
 | queries, keys | kind |
 |---|---|
-| `words × words`, any side with itself | self |
+| `words × words`, any side with itself, or with what is `earlier` on it | self |
 | `… × image`, `… × memory`, `… × senses` | image, memory, senses |
 | `text × words`, `document × sentences`: one vector reads all | pool |
 | any other pair, as `target × source` | cross |
@@ -28,6 +28,9 @@ from regard.attention.watching import attentions
 Sides = tuple[str, str]
 POOLING = ("text", "sentence", "document", "class")
 """Queries that stand for a whole: one vector that reads everything."""
+EARLIER = "earlier "
+"""Before a side: it has only what stands before the query, as a tape that a word is added to once
+it has looked. `words × earlier words`: the last key is the word before."""
 KINDS_BY_KEYS = {"image": "image", "memory": "memory", "senses": "senses"}
 
 
@@ -65,7 +68,7 @@ def kind_of(sides: Sides | None) -> str:
         return KINDS_BY_KEYS[keys]
     if queries in POOLING:
         return "pool"
-    return "self" if queries == keys else "cross"
+    return "self" if queries == keys.removeprefix(EARLIER) else "cross"
 
 
 def make_looks(
@@ -91,7 +94,7 @@ def make_looks_of_one(
     """The looks at the calls of one attention."""
     if not calls:
         return []
-    queries, keys = (None, None) if sides is None else (given.get(sides[0]), given.get(sides[1]))
+    queries, keys = _find_sides(sides, given)
     common: dict[str, Any] = {"path": path, "kind": kind_of(sides)}
     common |= {"query_text": queries and queries.text, "key_text": keys and keys.text}
     if keys is not None and keys.grid is not None:
@@ -117,7 +120,8 @@ def _make_look(
         if one_sequence
         else ((asked, reach) == (len(rows), len(columns)))
     )
-    first_keys = _first_keys(sizes, len(rows) - asked) if one_sequence else None
+    gap = int(sides is not None and sides[1].startswith(EARLIER))
+    first_keys = _first_keys(sizes, len(rows) - asked, gap) if one_sequence else None
     if not fits or (first_keys is not None and min(first_keys) < 0):
         raise _misfit(common["path"], sides, (asked, reach), (len(rows), len(columns)))
     if sizes == [(len(rows), len(columns))]:
@@ -134,14 +138,22 @@ def _group_calls(calls: Sequence[Attended], queries: int | None) -> list[Sequenc
     return [calls]
 
 
-def _first_keys(sizes: Sequence[tuple[int, int]], before: int) -> list[int]:
-    """Of each call the position of its first key, when the last query stands beside the last key:
-    a cache holds all positions so far, a window the last ones; `before` stand before all queries.
+def _find_sides(sides: Sides | None, given: Mapping[str, Side]) -> tuple[Side | None, Side | None]:
+    """What queries and keys are this time; None where nobody says."""
+    if sides is None:
+        return None, None
+    return given.get(sides[0]), given.get(sides[1].removeprefix(EARLIER))
+
+
+def _first_keys(sizes: Sequence[tuple[int, int]], before: int, gap: int) -> list[int]:
+    """Of each call the position of its first key, when the last key stands beside the last query,
+    or `gap` before it: a cache holds all positions so far, a window the last ones; `before` stand
+    before all queries.
     """
     first_keys, end = [], before
     for queries, keys in sizes:
         end += queries
-        first_keys.append(end - keys)
+        first_keys.append(end - gap - keys)
     return first_keys
 
 

@@ -138,3 +138,20 @@ class Bits(Batch):
     def tokens(self) -> int:
         """How many steps are real."""
         return int(self.mask.sum())
+
+
+@dataclass(frozen=True)
+class Rows(Batch):
+    """For tables of numbers: the inputs of each row, and what is wanted."""
+
+    inputs: Tensor  # (batch, input), numbers
+    targets: Tensor  # (batch,): a number, or the number of a class
+    loss_mask: Tensor = UNSET  # (batch,), True where a target counts; all of them if left out
+
+    def __post_init__(self) -> None:
+        self._default("loss_mask", torch.ones_like(self.targets, dtype=torch.bool))
+
+    @property
+    def tokens(self) -> int:
+        """How many rows there are."""
+        return len(self)

@@ -88,9 +88,11 @@ class Translations:
         tokens: int,
         seed: int | None = None,
         references: Sequence[str] = (),
+        links: Sequence[Sequence[tuple[int, int]]] = (),
     ):
         self.pairs, self.start, self.end, self.pad = pairs, start, end, pad
         self.references = references  # the targets as they were written, to compare answers with
+        self.links = links  # which source word belongs to which target word, if the data know
         lengths = [max(len(source), len(target) + 1) for source, target in pairs]
         self.buckets = Bucketed(lengths, tokens, seed)
 

@@ -7,6 +7,7 @@
     read_pairs("pairs.csv", format="csv", columns=("en", "de"))
     read_labelled("sst2/train.txt.gz")                        a label, a blank, a text
     read_labelled("imdb/train.tsv.xz", "tsv", [3, 0])         two columns: the text, its label
+    read_rows("restaurants.csv", "csv")                       all cells of each row
 
 Nothing is held but the line in hand. What is wrong with a file is said with its name and line.
 """
@@ -110,6 +111,14 @@ def _label_first(path: str | Path) -> Iterator[tuple[str, str]]:
         yield text.strip(), label
 
 
+def read_rows(path: str | Path, format: str) -> Iterator[tuple[int, list[str]]]:
+    """Every row of a tsv or csv file with the number of its line; blank ones are passed over."""
+    _check(path, format)
+    if format not in ("tsv", "csv"):
+        raise ValueError(f"format ({format!r}) has no rows of cells; tsv and csv do")
+    return _tsv(path) if format == "tsv" else _csv(path)
+
+
 def read_text(path: str | Path) -> str:
     """All of a text file as one string, its newlines kept."""
     _check(path, "text")
@@ -152,8 +161,7 @@ def _records(path: str | Path, format: str, columns: tuple[Column, ...]) -> Iter
     name = _name(path)
     if format == "jsonl":
         return _some(_fields(path, columns), name)
-    rows = _tsv(path) if format == "tsv" else _csv(path)
-    return _some(_cells(rows, name, columns), name)
+    return _some(_cells(read_rows(path, format), name, columns), name)
 
 
 def _some(records: Iterator[list[str]], name: str) -> Iterator[list[str]]:

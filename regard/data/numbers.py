@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from random import Random
@@ -101,6 +101,48 @@ def number_examples(
         return number_example(number, language)
 
     return Examples(draw, make, seed, split)
+
+
+class NumberNames:
+    """Pairs of names, English → one language; or → several, and then the English name is told
+    which: "fa: twenty-one". One encoder serves them all.
+
+    The tag: Johnson et al. (2017), "Google's multilingual neural machine translation system".
+    """
+
+    def __init__(self, languages: Sequence[str]):
+        for language in languages:
+            _language(language)
+        self.languages = tuple(languages)
+        self.tagged = len(self.languages) > 1
+
+    def take(self, count: int, seed: int, split: str) -> list[NumberExample]:
+        """So many examples, of all languages in turn."""
+        share = -(-count // len(self.languages))
+        drawn = [number_examples(each, seed, split).take(share) for each in self.languages]
+        return [self._tag(example) for turn in zip(*drawn, strict=True) for example in turn][:count]
+
+    def segment(self, text: str) -> str:
+        """What a user writes, as a model reads it: twenty-one → twenty one."""
+        text = text.strip().lower()
+        if not self.tagged:
+            return " ".join(split_name(text, "en"))
+        tag, colon, name = text.partition(":")
+        if not text or (colon and tag in self.languages):
+            return " ".join([text[: len(tag) + 1], *split_name(name, "en")]) if text else ""
+        tags = ", ".join(f"{language}:" for language in self.languages)
+        raise ValueError(f"text ({text!r}) must begin with the language it asks for: {tags}")
+
+    def join(self, said: str, source: str) -> str:
+        """What a model said to a source, as a user writes it: ein und zwanzig → einundzwanzig."""
+        language = source.partition(":")[0] if self.tagged else self.languages[0]
+        return join_name(said.split(), language)
+
+    def _tag(self, example: NumberExample) -> NumberExample:
+        if not self.tagged:
+            return example
+        source = (f"{example.language}:", *example.source)
+        return replace(example, source=source, links=tuple((i + 1, j) for i, j in example.links))
 
 
 def _language(language: str) -> Language:

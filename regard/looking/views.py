@@ -86,7 +86,7 @@ def make_part_view(look: Look, queries: int, keys: int) -> View:
     """The view of the first `queries` rows and the first `keys` columns, weight by weight."""
     values, hidden = read_rows(look, range(queries))
     sums = values.sum(axis=2, dtype=np.float64).astype(np.float32)
-    if look.kind in OVER_TIME:
+    if look.kind in NO_ATTENTION:
         sums = sums[:, :0]  # it means nothing
     values, hidden = values[:, :, :keys], hidden[:, :, :keys]
     scaling = scaling_rows(count_visible(look, range(queries)))
@@ -206,6 +206,7 @@ KIND_NAMES = {
     "senses": "sense weights",
     "gates": "gates over time",
     "episode": "an episode over time",
+    "layer": "a layer",
     "other": "attention",
 }
 
@@ -222,15 +223,16 @@ class Words:
 
 
 ATTENTION = Words(("query", "queries"), ("key", "keys"), "head", "weight", "masked: may not look")
-OVER_TIME = {
+NO_ATTENTION = {
     "gates": Words(("unit", "units"), ("step", "steps"), "gate", "value", "masked"),
     "episode": Words(("row", "rows"), ("step", "steps"), "map", "value", "not asked for"),
+    "layer": Words(("unit", "units"), ("input", "inputs"), "map", "value", "no connection"),
 }
-"""Kinds whose columns are steps in time, so that nothing is looked at and no row adds up."""
+"""Kinds in which nothing is looked at, so that no row is a share of anything."""
 
 
 def words_of(look: Look) -> Words:
-    return OVER_TIME.get(look.kind, ATTENTION)
+    return NO_ATTENTION.get(look.kind, ATTENTION)
 
 
 def describe_view(view: View) -> str:

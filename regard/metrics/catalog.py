@@ -21,12 +21,14 @@ METRICS: dict[str, Metric] = {
     each.name: each
     for each in (
         Metric("perplexity", False, "exp of the loss: among how many tokens the model wavers"),
-        Metric("loss", False, "negative log-likelihood of a target, in nats"),
+        Metric("loss", False, "negative log-likelihood, in nats; of numbers, the squared error"),
         Metric("bits", False, "the loss in bits instead of nats; of bit sequences, a sequence's"),
         Metric("wrong_bits", False, "bits of a sequence that are wrong"),
         Metric("bleu", True, "n-grams of a translation found in its references, 0 to 100"),
         Metric("chrf", True, "F-score over the characters' n-grams, 0 to 100"),
         Metric("accuracy", True, "share of labels that are right"),
+        Metric("r2", True, "share of the variance of numbers that is explained, at most 1"),
+        Metric("mse", False, "mean squared error of numbers, in their own units"),
         Metric("f1", True, "harmonic mean of precision and recall"),
         Metric("masked_accuracy", True, "share of masked tokens that are guessed right"),
         Metric("nsp_accuracy", True, "share of pairs told right: next sentence, or not"),

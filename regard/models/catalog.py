@@ -60,8 +60,14 @@ MODELS: dict[str, Entry] = {
     "seq2seq": Entry("seq2seq", "Seq2SeqConfig", {"translation": "Seq2Seq"}),
     "bahdanau": Entry("bahdanau", "BahdanauConfig", {"translation": "Bahdanau"}),
     "luong": Entry("luong", "LuongConfig", {"translation": "Luong"}),
+    "lstmn": Entry(
+        "lstmn",
+        "LSTMNConfig",
+        {"language-model": "LSTMNLM", "classification": "LSTMNClassifier"},
+    ),
     "dan": Entry("dan", "DANConfig", {"classification": "DAN"}),
     "ntm": Entry("ntm", "NTMConfig", {"bits": "NTM"}),
+    "mlp": Entry("mlp", "MLPConfig", {"table": "MLP"}),
 }
 
 

@@ -4,11 +4,10 @@ should."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
-from regard.data.numbers import NumberExample, number_examples
+from regard.data.numbers import NumberExample
 from regard.running.run import Run
-from regard.tasks.translation import language_of
+from regard.tasks.translation import number_names
 
 
 def unseen_numbers(run: Run, count: int) -> list[NumberExample]:
@@ -16,8 +15,8 @@ def unseen_numbers(run: Run, count: int) -> list[NumberExample]:
     generator = run.recipe.data.generator
     if generator is None:
         raise ValueError(f"{run.folder} was not trained on generated numbers")
-    examples = number_examples(language_of(generator), run.recipe.seed, "test")
-    different = {e.number: e for e in islice(examples, 3 * count) if e.number > 99}
+    examples = number_names(generator).take(3 * count, run.recipe.seed, "test")
+    different = {e.number: e for e in examples if e.number > 99}
     return list(different.values())[:count]
 
 

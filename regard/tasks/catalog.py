@@ -14,6 +14,7 @@ TASKS: dict[str, tuple[str, str] | type[Task[Any]]] = {  # kind → (file, class
     "translation": ("translation", "Translation"),
     "classification": ("classification", "Classification"),
     "bits": ("bits", "BitSequences"),
+    "table": ("table", "TablePrediction"),
 }
 
 

@@ -6,6 +6,7 @@ of a language model's attention falls on the last five words.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -36,10 +37,21 @@ def share_of_last(model: Any, feed: Feed[Batch], words: int = 5) -> float | None
         assert isinstance(batch, Words)
         with watch(model) as seen:
             _, state = model.features(batch, state if carried else None)
-        for attended in (each for calls in seen.values() for each in calls):
-            part, count = _near(attended, words, batch.mask)
-            near, whole = near + part, whole + count
+        for calls in seen.values():
+            for attended, real in zip(calls, _real_queries(calls, batch.mask), strict=True):
+                part, count = _near(attended, words, real)
+                near, whole = near + part, whole + count
     return near / max(whole, 1)
+
+
+def _real_queries(calls: Sequence[Attended], mask: Tensor) -> Iterator[Tensor]:
+    """For each call which of its queries are words, out of the batch's (batch, position): a call
+    has all of them, or the next few."""
+    first = 0
+    for attended in calls:
+        count = attended.comparison.sizes[0]
+        yield mask[:, first : first + count]
+        first = (first + count) % mask.shape[1]
 
 
 def _near(attended: Attended, words: int, real: Tensor) -> tuple[float, int]:
@@ -54,6 +66,6 @@ def _near(attended: Attended, words: int, real: Tensor) -> tuple[float, int]:
     behind = visible.flip(-1).cumsum(-1).flip(-1)  # how many can be seen from this key on
     heads = behind.dim() - 3
     real = real.view(len(real), *[1] * heads, -1)  # (batch, …, query)
-    far_sighted = (behind[..., 0] > words) & real  # (batch, …, query)
+    far_sighted = (visible.sum(-1) > words) & real  # (batch, …, query)
     share = weights.masked_fill(~visible | (behind > words), 0.0).sum(-1)
     return float(share[far_sighted].sum()), int(far_sighted.sum())

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.nn import functional as F
 
-from regard.attention import Label, Look, Side, make_looks, watch
+from regard.attention import Label, Look, Side, make_looks, sides_of, watch
 from regard.config import Recipe
 from regard.data import corpora
 from regard.data.batches import Batch, Pairs
@@ -20,10 +20,10 @@ from regard.data.buckets import Translations
 from regard.data.config import Files
 from regard.data.feeds import Feed
 from regard.data.files import find_file
-from regard.data.numbers import LANGUAGES, join_name, number_examples, split_name
+from regard.data.numbers import LANGUAGES, NumberExample, NumberNames
 from regard.data.splits import hold_out
 from regard.decoding import Hypothesis, decode, decode_watched
-from regard.metrics import Links, Score, bleu, chrf, exact_match
+from regard.metrics import Links, Score, aer, bleu, chrf, exact_match
 from regard.tasks.answers import Candidate
 from regard.tasks.labels import ids_side, text_side, token_labels
 from regard.tasks.objective import Objective, Outcome
@@ -36,6 +36,14 @@ from regard.text import Encoded, Tokenizer
 GENERATORS = "numbers-"
 TextPair = tuple[str, str]
 TextPairs = Sequence[TextPair]
+
+
+class LinkedPairs(list[TextPair]):
+    """Pairs of texts, and which words of each belong together."""
+
+    def __init__(self, examples: Sequence[NumberExample]):
+        super().__init__((" ".join(each.source), " ".join(each.target)) for each in examples)
+        self.links = [each.links for each in examples]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +73,7 @@ class Translation(Task[TextPairs]):
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         generator = recipe.data.generator
-        self.language = None if generator is None else language_of(generator)
+        self.names = None if generator is None else number_names(generator)
         decoded = ("exact_match", "bleu", "chrf") if generator else ("bleu", "chrf", "exact_match")
         self.metrics = (*decoded, "loss")
 
@@ -73,11 +81,11 @@ class Translation(Task[TextPairs]):
 
     def read(self, split: str) -> TextPairs | None:
         data = self.recipe.data
-        if self.language is not None:
+        if self.names is not None:
             counts = {"train": data.examples, "valid": data.valid_examples}
-            examples = number_examples(self.language, self.recipe.seed, split)
-            made = examples.take(counts.get(split, data.test_examples))
-            return [(" ".join(e.source), " ".join(e.target)) for e in made] or None
+            count = counts.get(split, data.test_examples)
+            made = self.names.take(count, self.recipe.seed, split)
+            return LinkedPairs(made) if made else None
         if data.train is None:
             raise ValueError("data.train is missing: two files, or a data.generator")
         if split != "test" and data.valid is None and data.valid_share:
@@ -118,9 +126,11 @@ class Translation(Task[TextPairs]):
         for place, (source, _) in enumerate(ids):
             if not source:
                 raise ValueError(f"pair {place + 1} has an empty source: nothing to translate")
-        references = [self.join(target) for _, target in pairs]
+        references = [self.join(target, source) for source, target in pairs]
+        links = pairs.links if isinstance(pairs, LinkedPairs) else ()
         start, end, pad = (words.id_of_role(role) for role in ("start", "end", "pad"))
-        return Translations(ids, start, end, pad, self.recipe.training.tokens, seed, references)
+        tokens = self.recipe.training.tokens
+        return Translations(ids, start, end, pad, tokens, seed, references, links)
 
     # From batches to numbers
 
@@ -145,6 +155,22 @@ class Translation(Task[TextPairs]):
         assert isinstance(feed, Translations)
         scores = self._compare(objective.model, feed, resources)
         return {**{each.name: each.value for each in scores}, **values}
+
+    def observe(self, model: Any, feed: Feed[Batch]) -> dict[str, float]:
+        """`aer`: how often the attention looks elsewhere than at the word that belongs, where the
+        data know which belong and every word is one token."""
+        if not isinstance(feed, Translations) or not feed.links:
+            return {}
+        found = {}
+        for rows in feed.buckets.plan(0):
+            weights = cross_weights(model, feed.collate([feed.pairs[i] for i in rows]))
+            if weights is None:
+                return {}
+            for place, each in zip(rows, weights, strict=True):
+                strongest = each[: len(feed.pairs[place][1])].argmax(dim=-1).tolist()
+                found[place] = Links({(source, j) for j, source in enumerate(strongest)})
+        gold = [Links(set(links)) for links in feed.links]
+        return {"aer": aer([found[place] for place in range(len(gold))], gold).value}
 
     def story(self, name: str) -> dict[str, str]:
         decoding = self.recipe.decoding
@@ -213,25 +239,22 @@ class Translation(Task[TextPairs]):
 
     def gold_pairs(self, split: str) -> tuple[list[TextPair], list[Links] | None]:
         """The pairs of a split, and which words belong together, if the data know."""
-        if self.language is None:
-            pairs = self.read(split)
-            if pairs is None:
-                raise ValueError(f"there is no data.{split} to align; name two files")
+        pairs = self.read(split)
+        if pairs is None:
+            raise ValueError(f"there is no data.{split} to align; name two files")
+        if not isinstance(pairs, LinkedPairs):
             return list(pairs), None
-        examples = number_examples(self.language, self.recipe.seed, split)
-        made = examples.take(self.recipe.data.test_examples)
-        pairs = [(example.source_text, " ".join(example.target)) for example in made]
-        return pairs, [Links(set(example.links)) for example in made]
+        return list(pairs), [Links(set(links)) for links in pairs.links]
 
     # What users write, and what the model reads
 
     def segment(self, text: str) -> str:
         """What a user writes, as the model reads it: twenty-one → twenty one."""
-        return text if self.language is None else " ".join(split_name(text.strip().lower(), "en"))
+        return text if self.names is None else self.names.segment(text)
 
-    def join(self, text: str) -> str:
+    def join(self, said: str, source: str) -> str:
         """What the model says, as a user writes it: ein und zwanzig → einundzwanzig."""
-        return text if self.language is None else join_name(text.split(), self.language)
+        return said if self.names is None else self.names.join(said, source)
 
 
 class NextTargetWord(Objective[Pairs]):
@@ -270,7 +293,8 @@ class Translate:
             options = self._options([numbers[i] for i in places])
             decoded = decode(self.model, batch, self._first(batch), self.decoding, **options)
             for place, hypotheses in zip(places, decoded, strict=True):
-                found[place] = [self._candidate(each) for each in hypotheses]
+                source = self.words.decode(encoded[place])
+                found[place] = [self._candidate(each, source) for each in hypotheses]
         return found
 
     def look(self, text: str, number: int, output: str | None = None) -> list[Look]:
@@ -282,7 +306,8 @@ class Translate:
         ((best, *_),) = decode_watched(
             self.model, batch, self._first(batch), self.decoding, **self._options([number])
         )
-        check_output(output, self._candidate(best.hypothesis).output)
+        spoken = self._candidate(best.hypothesis, self.words.decode(source.ids))
+        check_output(output, spoken.output)
         said = ids_side(best.hypothesis.ids, self.words)
         return make_looks(self.model, best.seen, sides(source, said, self.words))
 
@@ -298,9 +323,9 @@ class Translate:
             "numbers": numbers,
         }
 
-    def _candidate(self, hypothesis: Hypothesis) -> Candidate:
+    def _candidate(self, hypothesis: Hypothesis, source: str) -> Candidate:
         text = self.words.decode(hypothesis.ids)
-        return Candidate(self.task.join(text), hypothesis.score, text)
+        return Candidate(self.task.join(text, source), hypothesis.score, text)
 
 
 def sides(source: Encoded, target: Side, words: Tokenizer) -> dict[str, Side]:
@@ -310,16 +335,36 @@ def sides(source: Encoded, target: Side, words: Tokenizer) -> dict[str, Side]:
     return {"source": text_side(source), "target": replace(target, read=read)}
 
 
+@torch.no_grad()
+def cross_weights(model: nn.Module, batch: Pairs) -> Tensor | None:
+    """How much each target word looks at each source word, (batch, target, source): the mean of
+    all attentions between the two, and of their heads; None if there are none."""
+    paths = [path for path, each in sides_of(model).items() if each == ("target", "source")]
+    if not paths:
+        return None
+    with watch(model) as seen:
+        model(batch)
+    found = []
+    for path in paths:
+        weights = torch.cat([call.weights for call in seen[path]], dim=-2)
+        found.append(weights if weights.dim() == 3 else weights.flatten(1, -3).mean(dim=1))
+    return torch.stack(found).mean(dim=0)
+
+
 def collate(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], words: Tokenizer) -> Pairs:
     """Pairs of ids as one batch."""
     start, end, pad = (words.id_of_role(role) for role in ("start", "end", "pad"))
     return Translations(pairs, start, end, pad, tokens=1).collate(pairs)
 
 
-def language_of(generator: str) -> str:
-    """numbers-de → de"""
-    language = generator.removeprefix(GENERATORS)
-    if not generator.startswith(GENERATORS) or language not in LANGUAGES or language == "en":
-        known = ", ".join(f"{GENERATORS}{name}" for name in LANGUAGES if name != "en")
-        raise ValueError(f"data.generator ({generator!r}) must be one of {known}")
-    return language
+def number_names(generator: str) -> NumberNames:
+    """numbers-de → English to German; numbers-de-fr → to German and to French"""
+    targets = [name for name in LANGUAGES if name != "en"]
+    languages = generator.removeprefix(GENERATORS).split("-")
+    known = all(language in targets for language in languages)
+    if not generator.startswith(GENERATORS) or not known or len(set(languages)) < len(languages):
+        named = ", ".join(f"{GENERATORS}{name}" for name in targets)
+        raise ValueError(
+            f"data.generator ({generator!r}) must be one of {named}, or several: numbers-de-fr"
+        )
+    return NumberNames(languages)

@@ -26,6 +26,7 @@ from regard.attention import (
 KINDS = {
     ("words", "words"): "self",
     ("source", "source"): "self",
+    ("words", "earlier words"): "self",
     ("target", "source"): "cross",
     ("words", "image"): "image",
     ("words", "memory"): "memory",

@@ -9,8 +9,8 @@ import pytest
 from regard.metrics import METRICS, Metric, Score, is_better, metric
 
 UP = {"bleu", "chrf", "accuracy", "f1", "masked_accuracy", "nsp_accuracy", "exact_match",
-      "pointing", "reward", "score"}  # fmt: skip
-DOWN = {"perplexity", "loss", "bits", "wrong_bits", "aer"}
+      "pointing", "reward", "score", "r2"}  # fmt: skip
+DOWN = {"perplexity", "loss", "bits", "wrong_bits", "aer", "mse"}
 
 
 def test_every_plain_name_is_known_and_says_which_way_is_up():

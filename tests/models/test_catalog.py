@@ -13,15 +13,21 @@ def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
     words = {"vocabulary_size": 13, "dropout": 0.3}
     settings = {
         "transformer-lm": {**words, "model_size": 24},
+        "lstmn": {**words, "embedding_size": 7, "classes": 3},
         "dan": {**words, "embedding_size": 7, "classes": 3},
         "ntm": {"inputs": 9, "outputs": 8, "slots": 13},
+        "mlp": {"inputs": 9, "outputs": 1, "hidden_size": 5},
     }.get(name, {**words, "embedding_size": 7})
-    model = build(name, **settings)
-    (kind,) = MODELS[name].tasks
-    assert type(model) is MODELS[name].model() is MODELS[name].model(kind)
-    assert model.config == MODELS[name].config(**settings)
-    with pytest.raises(FrozenInstanceError):
-        setattr(model.config, next(iter(settings)), 17)
+    for kind in MODELS[name].tasks:
+        model = build(name, kind, **settings)
+        assert type(model) is MODELS[name].model(kind)
+        assert model.config == MODELS[name].config(**settings)
+        with pytest.raises(FrozenInstanceError):
+            setattr(model.config, next(iter(settings)), 17)
+
+
+def test_a_model_of_one_task_need_not_be_told_which():
+    assert MODELS["rnn"].model() is MODELS["rnn"].model("language-model")
 
 
 def test_every_model_says_which_tasks_it_can_do_and_each_task_has_a_model():
@@ -69,6 +75,8 @@ def test_an_unknown_setting_is_answered_with_the_nearest():
         ("transformer-lm", {"positions": "none"}, r"positions \('none'\) must be one of learned"),
         ("transformer-lm", {"activation": "tanh"}, r"activation \('tanh'\) must be one of relu"),
         ("bahdanau", {"readout_size": 0}, r"readout_size \(0\) must be at least 1"),
+        ("lstmn", {"attention_size": 0}, r"attention_size \(0\) must be at least 1"),
+        ("lstmn", {"init_range": 0.0}, r"init_range \(0.0\) must be above 0"),
     ],
 )
 def test_a_config_refuses_what_cannot_work(name, settings, message):

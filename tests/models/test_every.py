@@ -22,18 +22,21 @@ MODELS = {
     "gru": ("rnn", {**LSTM, "kind": "gru", "embedding_size": None}),
     "attentive": ("attentive-rnn", {**LSTM, "window": 3}),
     "with itself": ("attentive-rnn", {**LSTM, **ITSELF, "split": "key-value-predict"}),
+    "lstmn": ("lstmn", {**LSTM, "attention_size": 7}),
+    "two lstmns": ("lstmn", {**LSTM, "layers": 2}),
     "gpt": ("transformer-lm", GPT),
     "sinusoidal": ("transformer-lm", {**GPT, "positions": "sinusoidal", "tied": False}),
     "rotary, post-norm": ("transformer-lm", {**GPT, **POST, "positions": "rotary"}),
 }
-CARRYING = [name for name, (kind, _) in MODELS.items() if kind != "transformer-lm"]
+SEQUENTIAL = [name for name, (kind, _) in MODELS.items() if kind != "transformer-lm"]
+CARRYING = [name for name in SEQUENTIAL if MODELS[name][0] != "lstmn"]
 CLOSE = {"atol": 2e-6, "rtol": 2e-5}
 
 
 @pytest.fixture(params=MODELS)
 def model(request):
     name, settings = MODELS[request.param]
-    made = build(name, **settings).eval()
+    made = build(name, "language-model", **settings).eval()
     # Larger weights than models start with, so that nothing is equal for being nearly zero.
     with torch.no_grad():
         for weight in made.parameters():
@@ -175,7 +178,7 @@ def test_a_detached_state_has_no_history(model, words):
 @pytest.mark.parametrize("name", CARRYING)
 def test_segments_with_their_state_carried_are_one_long_run(name, words):
     kind, settings = MODELS[name]
-    model = build(kind, **settings)
+    model = build(kind, "language-model", **settings)
     batch = words(2, 17)
     whole = model(batch)
     state, said = None, []
@@ -188,13 +191,13 @@ def test_segments_with_their_state_carried_are_one_long_run(name, words):
     assert_close(torch.cat(said, dim=1), whole, **CLOSE)
 
 
-@pytest.mark.parametrize("name", CARRYING)
+@pytest.mark.parametrize("name", SEQUENTIAL)
 def test_packed_documents_are_refused_by_whoever_would_mix_them_up(name, words):
     kind, settings = MODELS[name]
     batch = words(2, 7)
     packed = Words(batch.inputs, batch.targets, batch.mask, torch.zeros_like(batch.inputs))
     with pytest.raises(ValueError, match="documents are packed in the rows of this batch"):
-        build(kind, **settings)(packed)
+        build(kind, "language-model", **settings)(packed)
 
 
 @pytest.mark.parametrize(
@@ -202,11 +205,12 @@ def test_packed_documents_are_refused_by_whoever_would_mix_them_up(name, words):
     [
         ("gpt", ["layers.0.attention", "layers.1.attention"]),
         ("attentive", ["attention"]),
+        ("two lstmns", ["layers.0.attention", "layers.1.attention"]),
         ("lstm, tied", []),
     ],
 )
 def test_attention_is_watched_under_the_path_it_has(name, paths, words):
     kind, settings = MODELS[name]
-    with watch(build(kind, **settings)) as seen:
+    with watch(build(kind, "language-model", **settings)) as seen:
         pass
     assert list(seen) == paths

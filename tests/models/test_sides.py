@@ -21,6 +21,7 @@ EXPECTED = {
     "transformer-lm": {"layers.0.attention": "self", "layers.1.attention": "self"},
     "bahdanau": {"decoder.attention": "cross"},
     "luong": {"decoder.attention": "cross"},
+    "lstmn": {"layers.0.attention": "self", "layers.1.attention": "self"},
     "ntm": {"write.attention": "memory", "read.attention": "memory"},
 }
 
@@ -28,7 +29,8 @@ EXPECTED = {
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "ngram"])
 def test_every_attention_of_the_catalog_declares_its_sides(name):
     known = MODELS[name].config.__dataclass_fields__
-    model = build(name, **{key: value for key, value in SMALL.items() if key in known})
-    sides = sides_of(model)
-    assert {path: kind_of(each) for path, each in sides.items()} == EXPECTED.get(name, {})
-    assert None not in sides.values()
+    for task in MODELS[name].tasks:
+        model = build(name, task, **{key: SMALL[key] for key in SMALL if key in known})
+        sides = sides_of(model)
+        assert {path: kind_of(each) for path, each in sides.items()} == EXPECTED.get(name, {})
+        assert None not in sides.values()

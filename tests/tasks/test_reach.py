@@ -9,6 +9,7 @@ from regard.attention import Call, edit
 from regard.data.buckets import Sentences
 from regard.data.streams import Columns
 from regard.models import AttentiveConfig, AttentiveLM, RecurrentConfig, RecurrentLM
+from regard.models.lstmn import LSTMNLM, LSTMNConfig
 from regard.tasks.reach import share_of_last
 
 
@@ -65,6 +66,14 @@ def test_sentences_of_different_number_are_looked_at_batch_by_batch():
     sentences = Sentences([[1] * 12, [2] * 3, [3] * 2], end=0, tokens=13)
     shares = [5 / seen for seen in (6, 7, 8, 9, 10, 10, 10)]
     assert share_of_last(even_model(10), sentences) == pytest.approx(sum(shares) / 7)
+
+
+def test_a_model_that_looks_one_word_at_a_time_is_asked_about_each_of_them():
+    model = LSTMNLM(LSTMNConfig(vocabulary_size=11, hidden_size=8)).eval()
+    torch.nn.init.zeros_(model.layers[0].attention.score.direction)  # all words alike
+    sentences = Sentences([[1] * 9, [2] * 6], end=0, tokens=64)
+    shares = [5 / seen for seen in (6, 7, 8, 9)] + [5 / 6]
+    assert share_of_last(model, sentences) == pytest.approx(sum(shares) / 5)
 
 
 def test_weight_moved_to_the_nearest_word_is_all_of_it():

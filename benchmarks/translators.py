@@ -1,0 +1,255 @@
+"""Recurrent translators against the same models written step by step in plain PyTorch.
+
+    python -m benchmarks.translators
+
+Training: target tokens a second of a whole step (forward, backward, clipping, optimizer) on the
+same batches of mixed lengths, with dropout and label smoothing. Decoding: beam 5 over 1,000
+sentences; the peer takes one sentence at a time, its beam as a batch. The peer projects its keys
+once a sentence and packs its padding, as a careful reader of the papers would.
+"""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from benchmarks.racing import Row, print_table, race
+from regard.data.batches import Pairs
+from regard.data.buckets import Translations
+from regard.decoding import decode
+from regard.decoding.config import DecodingConfig
+from regard.models.bahdanau import Bahdanau, BahdanauConfig
+from regard.models.luong import Luong, LuongConfig
+from regard.tasks.translation import NextTargetWord
+
+VOCABULARY, EMBEDDING, HIDDEN = 6000, 200, 256
+START, END, PAD = 1, 2, 0
+LONGEST = 40
+
+
+class PlainBahdanau(nn.Module):
+    """Additive attention on the previous state, one word after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.source_embedding = nn.Embedding(VOCABULARY, EMBEDDING)
+        self.target_embedding = nn.Embedding(VOCABULARY, EMBEDDING)
+        self.encoder = nn.GRU(EMBEDDING, HIDDEN, bidirectional=True, batch_first=True)
+        self.first = nn.Linear(HIDDEN, HIDDEN)
+        self.query = nn.Linear(HIDDEN, HIDDEN, bias=False)
+        self.key = nn.Linear(2 * HIDDEN, HIDDEN, bias=False)
+        self.direction = nn.Linear(HIDDEN, 1, bias=False)
+        self.cell = nn.GRUCell(EMBEDDING + 2 * HIDDEN, HIDDEN)
+        self.pieces = nn.Linear(EMBEDDING + 3 * HIDDEN, 2 * EMBEDDING)
+        self.output = nn.Linear(EMBEDDING, VOCABULARY)
+        self.dropout = nn.Dropout(0.3)
+
+    def encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        words = self.dropout(self.source_embedding(source))
+        packed = pack_padded_sequence(words, mask.sum(1), batch_first=True, enforce_sorted=False)
+        outputs, ends = self.encoder(packed)
+        memory = self.dropout(pad_packed_sequence(outputs, batch_first=True)[0])
+        return memory, self.key(memory), torch.tanh(self.first(ends[1]))
+
+    def step(
+        self, ids: Tensor, state: Tensor, memory: Tensor, keys: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        word = self.dropout(self.target_embedding(ids))
+        scores = self.direction(torch.tanh(self.query(state).unsqueeze(1) + keys)).squeeze(-1)
+        weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)
+        context = torch.bmm(weights.unsqueeze(1), memory).squeeze(1)
+        state = self.cell(torch.cat([word, context], dim=-1), state)
+        pieces = self.pieces(torch.cat([state, word, context], dim=-1))
+        readout = pieces.view(-1, EMBEDDING, 2).max(dim=-1).values
+        return self.output(self.dropout(readout)), state
+
+    def forward(self, batch: Pairs) -> Tensor:
+        memory, keys, state = self.encode(batch.source, batch.source_mask)
+        logits = []
+        for time_step in range(batch.target_input.shape[1]):
+            ids = batch.target_input[:, time_step]
+            said, state = self.step(ids, state, memory, keys, batch.source_mask)
+            logits.append(said)
+        return torch.stack(logits, dim=1)
+
+    @torch.no_grad()
+    def translate(self, source: Tensor, beam: int) -> list[int]:
+        """Beam search for one sentence (1, source)."""
+        mask = torch.ones_like(source, dtype=torch.bool)
+        memory, keys, state = self.encode(source, mask)
+        memory, keys = memory.expand(beam, -1, -1), keys.expand(beam, -1, -1)
+        mask, state = mask.expand(beam, -1), state.expand(beam, -1)
+        ids = torch.full((beam,), START)
+        scores = torch.tensor([0.0] + [float("-inf")] * (beam - 1))
+        said: list[list[int]] = [[] for _ in range(beam)]
+        finished: list[tuple[float, list[int]]] = []
+        for length in range(1, LONGEST + 1):
+            logits, state = self.step(ids, state, memory, keys, mask)
+            totals = scores.unsqueeze(1) + logits.log_softmax(dim=-1)
+            best, places = totals.flatten().topk(2 * beam)
+            going = []
+            for score, place in zip(best.tolist(), places.tolist(), strict=True):
+                row, word = divmod(place, VOCABULARY)
+                if word == END:
+                    finished.append((score / ((5 + length) / 6) ** 0.6, [*said[row], word]))
+                elif len(going) < beam:
+                    going.append((score, row, word))
+            if len(finished) >= beam:
+                break
+            rows = torch.tensor([row for _, row, _ in going])
+            said = [[*said[row], word] for _, row, word in going]
+            ids = torch.tensor([word for _, _, word in going])
+            scores = torch.tensor([score for score, _, _ in going])
+            state = state[rows]
+        return max(finished)[1] if finished else said[0]
+
+
+class PlainLuong(nn.Module):
+    """General attention on the current state, one word after the other, without input feeding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.source_embedding = nn.Embedding(VOCABULARY, EMBEDDING)
+        self.target_embedding = nn.Embedding(VOCABULARY, EMBEDDING)
+        self.encoder = nn.LSTM(EMBEDDING, HIDDEN, num_layers=2, dropout=0.3, batch_first=True)
+        self.cells = nn.ModuleList([nn.LSTMCell(EMBEDDING, HIDDEN), nn.LSTMCell(HIDDEN, HIDDEN)])
+        self.matrix = nn.Linear(HIDDEN, HIDDEN, bias=False)
+        self.combine = nn.Linear(2 * HIDDEN, HIDDEN, bias=False)
+        self.output = nn.Linear(HIDDEN, VOCABULARY, bias=False)
+        self.dropout = nn.Dropout(0.3)
+
+    def forward(self, batch: Pairs) -> Tensor:
+        lengths = batch.source_mask.sum(1)
+        words = self.dropout(self.source_embedding(batch.source))
+        packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
+        outputs, (hidden, cell) = self.encoder(packed)
+        memory = pad_packed_sequence(outputs, batch_first=True)[0]
+        states = list(zip(hidden.unbind(0), cell.unbind(0), strict=True))
+        logits = []
+        for time_step in range(batch.target_input.shape[1]):
+            below = self.dropout(self.target_embedding(batch.target_input[:, time_step]))
+            for layer, step in enumerate(self.cells):
+                states[layer] = step(below if layer == 0 else self.dropout(below), states[layer])
+                below = states[layer][0]
+            scores = torch.bmm(memory, self.matrix(below).unsqueeze(-1)).squeeze(-1)
+            weights = scores.masked_fill(~batch.source_mask, float("-inf")).softmax(dim=-1)
+            context = torch.bmm(weights.unsqueeze(1), memory).squeeze(1)
+            attentional = torch.tanh(self.combine(torch.cat([context, below], dim=-1)))
+            logits.append(self.output(self.dropout(attentional)))
+        return torch.stack(logits, dim=1)
+
+
+def sentences(count: int, seed: int = 0) -> list[tuple[list[int], list[int]]]:
+    """Pairs of about as many tokens as Multi30k has in a sentence."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(7, 23, (count, 2), generator=generator).tolist()
+    return [
+        tuple(torch.randint(3, VOCABULARY, (n,), generator=generator).tolist() for n in each)  # type: ignore[misc]
+        for each in lengths
+    ]
+
+
+def training_row(name: str, ours: nn.Module, plain: nn.Module, at_least: float) -> Row:
+    """Whole training steps on one batch of like lengths, as both would get it from a feed."""
+    feed = Translations(sentences(2000), START, END, PAD, 2048, seed=1)
+    batches = [feed.batch(0, index) for index in range(12)]
+    tokens = sum(batch.tokens for batch in batches)
+    objective = NextTargetWord(ours.train(), 0.1)
+    quick = torch.optim.AdamW(ours.parameters(), fused=True)
+    default = torch.optim.AdamW(plain.train().parameters())
+
+    def step_ours() -> None:
+        for batch in batches:
+            quick.zero_grad()
+            (objective(batch).parts["loss"] / batch.tokens).backward()
+            nn.utils.clip_grad_norm_(ours.parameters(), 1.0)
+            quick.step()
+
+    def step_plain() -> None:
+        for batch in batches:
+            default.zero_grad()
+            wanted = batch.target_output.masked_fill(~batch.target_mask, -100)
+            F.cross_entropy(
+                plain(batch).flatten(0, 1), wanted.flatten(), label_smoothing=0.1
+            ).backward()
+            nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
+            default.step()
+
+    mine, theirs = (tokens / each * 1000 for each in race([step_ours, step_plain], rounds=5))
+    return rate_row(f"{name}, training", mine, theirs, "target tokens/s", at_least)
+
+
+def rate_row(what: str, ours: float, theirs: float, unit: str, at_least: float) -> Row:
+    ratio = ours / theirs
+    bar = f"≥ {at_least:g} × as fast"
+    return Row(
+        what, f"{ours:,.0f} {unit}", f"{theirs:,.0f}", f"{ratio:.2f} ×", bar, ratio >= at_least
+    )
+
+
+@torch.no_grad()
+def decoding_row(count: int = 1000) -> Row:
+    """Beam 5 over files of sentences: ours sorted by length and in batches."""
+    ours = Bahdanau(bahdanau_config()).eval()
+    plain = PlainBahdanau().eval()
+    for model in (ours, plain):  # alike, they would never end; so that they do after a while
+        model.output.bias[END] = 2.0  # type: ignore[index,union-attr]
+    pairs = sentences(count, seed=5)
+    config = DecodingConfig(method="beam", beam=5, longest=LONGEST)
+    feed = Translations(pairs, START, END, PAD, 2048)
+    started = time.perf_counter()
+    said = 0
+    for rows in feed.buckets.plan(0):
+        batch = feed.collate([(pairs[i][0], []) for i in rows])
+        first = torch.full((len(rows),), START)
+        for hypotheses in decode(ours, batch, first, config, end=END, never=[PAD, START]):
+            said += len(hypotheses[0].ids)
+    mine = count / (time.perf_counter() - started)
+    started, told = time.perf_counter(), 0
+    some = pairs[: count // 5]
+    for source, _ in some:
+        told += len(plain.translate(torch.tensor([source]), 5))
+    theirs = len(some) / (time.perf_counter() - started)
+    lengths = f"{said / count:.0f} and {told / len(some):.0f} words each"
+    return rate_row(f"Bahdanau, beam 5, {lengths}", mine, theirs, "sentences/s", 3.0)
+
+
+def bahdanau_config() -> BahdanauConfig:
+    return BahdanauConfig(
+        vocabulary_size=VOCABULARY,
+        embedding_size=EMBEDDING,
+        hidden_size=HIDDEN,
+        attention_size=HIDDEN,
+        readout_size=EMBEDDING,
+        dropout=0.3,
+    )
+
+
+def luong_config() -> LuongConfig:
+    return LuongConfig(
+        vocabulary_size=VOCABULARY,
+        embedding_size=EMBEDDING,
+        hidden_size=HIDDEN,
+        layers=2,
+        scope="global",
+        input_feeding=False,
+        dropout=0.3,
+    )
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    rows = [
+        training_row("Bahdanau", Bahdanau(bahdanau_config()), PlainBahdanau(), 2.0),
+        training_row("Luong, no input feeding", Luong(luong_config()), PlainLuong(), 5.0),
+        decoding_row(),
+    ]
+    print_table(f"translators, torch {torch.__version__}, {torch.get_num_threads()} threads", rows)
+
+
+if __name__ == "__main__":
+    main()
