@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any
 
 import regard
-from benchmarks.results import RESULTS
+from benchmarks.results import RESULTS, luong_line
 from regard.atomic import write_atomically
 from regard.metrics import aer
 from regard.models.luong import SCOPES, SCORES
@@ -62,12 +62,6 @@ def key(cell: Cell) -> tuple[str, str, bool]:
     return cell["score"], cell["scope"], cell["input_feeding"]
 
 
-def line(cell: Cell) -> str:
-    feeding = "yes" if cell["input_feeding"] else "no"
-    numbers = f"{cell['exact_match']:.1%} | {cell['aer']:.3f} | {cell['minutes']:.1f}"
-    return f"| {cell['score']} | {cell['scope']} | {feeding} | {numbers} |"
-
-
 def main() -> None:
     kept = TABLE.exists() and "--again" not in sys.argv
     cells: list[Cell] = json.loads(TABLE.read_text(encoding="utf-8")) if kept else []
@@ -81,7 +75,7 @@ def main() -> None:
             cells.append(found)
             TABLE.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(TABLE, (json.dumps(cells, indent=1) + "\n").encode())
-        print(line(found), flush=True)
+        print(luong_line(found), end="", flush=True)
 
 
 if __name__ == "__main__":

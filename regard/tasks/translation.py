@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
-from torch.nn import functional as F
 
 from regard.attention import Label, Look, Side, make_looks, sides_of, watch
 from regard.config import Recipe
@@ -23,6 +22,7 @@ from regard.data.files import find_file
 from regard.data.numbers import LANGUAGES, NumberExample, NumberNames
 from regard.data.splits import hold_out
 from regard.decoding import Hypothesis, decode, decode_watched
+from regard.layers.output import linear_cross_entropy
 from regard.metrics import Links, Score, aer, bleu, chrf, exact_match
 from regard.tasks.answers import Candidate
 from regard.tasks.labels import ids_side, text_side, token_labels
@@ -258,17 +258,20 @@ class Translation(Task[TextPairs]):
 
 
 class NextTargetWord(Objective[Pairs]):
-    """loss = −Σ log p(target word | source, target words before it)"""
+    """loss = −Σ log p(target word | source, target words before it). The logits of a large
+    vocabulary never exist whole."""
 
     def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
         super().__init__(model)
         self.label_smoothing = label_smoothing
 
     def forward(self, batch: Pairs, state: Any = None) -> Outcome:
-        logits = self.model(batch)[batch.loss_mask]  # (target words, vocabulary)
-        wanted = batch.target_output[batch.loss_mask]
+        features, _ = self.model.features(batch)  # (batch, target, features)
+        output = self.model.output
         smoothing = self.label_smoothing if self.training else 0.0
-        loss = F.cross_entropy(logits, wanted, label_smoothing=smoothing, reduction="sum")
+        loss = linear_cross_entropy(
+            features, output.weight, output.bias, batch.target_output, batch.loss_mask, smoothing
+        )
         return Outcome({"loss": loss})
 
 
