@@ -76,7 +76,7 @@ def lesson() -> Lesson:
     }
     equal, like, _ = hard.values()
     nearly = soft[f"= '{MISTYPED}'"][0].scores[0]
-    names = ["=", "LIKE", "= mistyped"]
+    names = ["=", "LIKE", "mistyped"]
     return Lesson(
         name="sql",
         title=TITLES["sql"],
