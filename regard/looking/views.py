@@ -216,7 +216,7 @@ class Terms(NamedTuple):
 
 TERMS = {
     "gates": Terms(("unit", "units"), ("step", "steps"), ("gate", "gates"), "value"),
-    "layer": Terms(("unit", "units"), ("input", "inputs"), ("map", "maps"), "value"),
+    "layer": Terms(("unit", "units"), ("column", "columns"), ("map", "maps"), "value"),
 }
 """Looks that are no attention, and what they have instead of queries, keys and heads."""
 
