@@ -226,7 +226,7 @@ ATTENTION = Words(("query", "queries"), ("key", "keys"), "head", "weight", "mask
 NO_ATTENTION = {
     "gates": Words(("unit", "units"), ("step", "steps"), "gate", "value", "masked"),
     "episode": Words(("row", "rows"), ("step", "steps"), "map", "value", "not asked for"),
-    "layer": Words(("unit", "units"), ("input", "inputs"), "map", "value", "no connection"),
+    "layer": Words(("unit", "units"), ("column", "columns"), "map", "value", "no connection"),
 }
 """Kinds in which nothing is looked at, so that no row is a share of anything."""
 

@@ -32,7 +32,7 @@ def folder(tmp_path):
     def make(name, settings="", place="run"):
         run = tmp_path / place
         run.mkdir()
-        (kind,) = MODELS[name].tasks
+        kind = next(iter(MODELS[name].tasks))
         feed = {"language-model": "columns", "bits": "episodes"}.get(kind, "sentences")
         content = RECIPE.format(task=kind, name=name, settings=settings, feed=feed)
         (run / "recipe.toml").write_text(content)

@@ -35,6 +35,7 @@ MODELS = {
     "seq2seq": ("seq2seq", f"{SMALL}embedding_size = 5\nlayers = 2"),
     "luong": ("luong", f"{SMALL}embedding_size = 5\nlayers = 2"),
     "dan": ("dan", f"{SMALL}embedding_size = 5\nlayers = 2"),
+    "lstmn": ("lstmn", f"{SMALL}embedding_size = 5"),
     "ntm": ("ntm", "controller_size = 5\nslots = 7\nslot_size = 3"),
 }
 
@@ -52,7 +53,9 @@ def logits(model):
 
 
 def test_every_neural_model_of_the_catalog_is_among_these():
-    assert {name for name, _ in MODELS.values()} | {"ngram"} == set(catalog.MODELS)
+    # N-grams have no weights; the columns of a table, which an mlp needs, come from training.
+    without = {"ngram", "mlp"}
+    assert {name for name, _ in MODELS.values()} | without == set(catalog.MODELS)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -101,7 +101,7 @@ def test_a_translation_s_look_is_made_of_the_weights_seen_while_decoding(
     assert torch.equal(look.weights[0], expected)
     assert (look.kind, look.steps) == ("cross", tuple(range(len(said))))
     assert [key.text for key in look.keys] == translator.task.segment(text).split()
-    assert translator.task.join(words.decode(ids)) == answer.output
+    assert translator.task.join(words.decode(ids), "") == answer.output
 
 
 def test_a_look_without_a_target_is_that_of_the_answer(translator):
@@ -118,7 +118,7 @@ def test_a_sample_is_looked_at_with_the_draws_it_was_made_with(translator):
     for answer in answers:
         (look,) = translator.look_at(answer)
         said = [label.text for label in look.queries if label.text != "</s>"]
-        assert translator.task.join(" ".join(said)) == answer.output
+        assert translator.task.join(" ".join(said), "") == answer.output
 
 
 def test_an_answer_that_comes_out_otherwise_is_refused(translator):

@@ -92,7 +92,7 @@ def test_data_test_is_a_split_of_its_own(written, tmp_path):
 def test_a_translator_is_scored_by_its_answers(tmp_path):
     run = regard.train("numbers-de", tmp_path / "run", NUMBERS)
     values = run.evaluate("test")
-    names = {"exact_match", "bleu", "chrf", "loss", "tokens", "seconds", "signature"}
+    names = {"exact_match", "bleu", "chrf", "loss", "aer", "tokens", "seconds", "signature"}
     assert values.keys() == names
     assert values["signature"] == (
         f"exact_match {values['exact_match']:.4g} | recipe:numbers-de | data:test | "
