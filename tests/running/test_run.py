@@ -100,7 +100,10 @@ def test_a_translator_is_scored_by_its_answers(tmp_path):
     )
     pairs = run.task.read("test")
     said = [answer.output for answer in run.translate([source for source, _ in pairs])]
-    right = [run.task.join(target) == each for (_, target), each in zip(pairs, said, strict=True)]
+    right = [
+        run.task.join(target, source) == each
+        for (source, target), each in zip(pairs, said, strict=True)
+    ]
     assert values["exact_match"] == sum(right) / 10
     again = run.evaluate(examples=pairs)
     assert again["bleu"] == values["bleu"]
