@@ -34,6 +34,7 @@ class View:
     sums: NDArray[np.float32]  # (head, query), or (head, 0) for blocks, whose sums mean nothing
     scale: Scale
     block: tuple[int, int] = (1, 1)  # queries and keys in one cell
+    caption: str = ""  # what it shows, where that is not how many queries look at how many keys
 
     @property
     def in_blocks(self) -> bool:
@@ -206,6 +207,8 @@ KIND_NAMES = {
 
 def describe_view(view: View) -> str:
     """What a view shows, in words: self-attention · 12 heads · 5 queries × 5 keys."""
+    if view.caption:
+        return view.caption
     look = view.look
     gates = look.kind == "gates"
     row, column, head = ("unit", "step", "gate") if gates else ("query", "key", "head")
