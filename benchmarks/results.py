@@ -1,7 +1,7 @@
 """python -m benchmarks.results: docs/results.md from the run records under results/.
 
 python -m benchmarks.results --keep RUN … adds the records of finished runs first: recipe, record
-and evaluation, never weights.
+and evaluation, on test data too where the recipe has some and they are there; never weights.
 """
 
 from __future__ import annotations
@@ -26,6 +26,14 @@ shipped recipe on 2 cores, scored on validation data by `regard evaluate`.
 | recipe | score | expected | minutes | steps | signature |
 |---|---|---|---|---|---|
 """
+TESTS = """
+## On test data
+
+What chose the weights was the validation data above; these texts were scored once, at the end.
+
+| recipe | parameters | score | signature |
+|---|---|---|---|
+"""
 LANGUAGE_MODELS = """
 ## Language models on the Penn Treebank
 
@@ -46,7 +54,17 @@ def keep(run: Path) -> None:
     for name in ("recipe.toml", "record.jsonl"):
         shutil.copy(run / name, place / name)
     values = {**loaded.evaluate(), "parameters": parameters(loaded.model)}
-    (place / "evaluation.json").write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    write(place / "evaluation.json", values)
+    try:
+        tested = loaded.evaluate("test")
+    except ValueError as reason:  # there are none, or not on this machine
+        print(f"{loaded.recipe.name}: not scored on test data: {reason}")
+    else:
+        write(place / "test.json", {**tested, "parameters": values["parameters"]})
+
+
+def write(path: Path, values: dict[str, Any]) -> None:
+    path.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def parameters(model: Any) -> int:
@@ -82,6 +100,20 @@ def row(place: Path) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
+def tests(places: list[Path]) -> str:
+    """The runs that were scored on test data."""
+    rows = []
+    for place in places:
+        if (place / "test.json").exists():
+            recipe, _ = read(place)
+            values = json.loads((place / "test.json").read_text(encoding="utf-8"))
+            metric = next(iter(recipe["evaluation"]["expected"]))
+            signature = f"`{values['signature']}`".replace("|", "\\|")
+            score = f"{metric} {values[metric]:.4g}"
+            rows.append(f"| `{place.name}` | {values['parameters']:,} | {score} | {signature} |\n")
+    return TESTS + "".join(rows) if rows else ""
+
+
 def language_models(places: list[Path]) -> str:
     """Every language model of the Penn Treebank, the best one last."""
     found = [(place.name, *read(place)) for place in places if place.name.startswith("ptb-")]
@@ -100,7 +132,8 @@ def main() -> None:
         for run in sys.argv[2:]:
             keep(Path(run))
     places = sorted(path.parent for path in RESULTS.glob("*/evaluation.json"))
-    page = HEAD + "".join(row(place) for place in places) + language_models(places)
+    page = HEAD + "".join(row(place) for place in places) + tests(places)
+    page += language_models(places)
     (ROOT / "docs" / "results.md").write_text(page, encoding="utf-8")
     print(page)
 

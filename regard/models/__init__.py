@@ -11,6 +11,7 @@ logits, state = model.step(ids, state)
 from regard.models.attentive import AttentiveConfig, AttentiveLM
 from regard.models.catalog import MODELS, Entry, build, entry
 from regard.models.dan import DAN, DANConfig
+from regard.models.han import HAN, HANConfig
 from regard.models.ngram import Ngram, NgramConfig
 from regard.models.recurrent import RecurrentConfig, RecurrentLM
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -19,11 +20,13 @@ from regard.models.window import WindowConfig, WindowLM
 
 __all__ = [
     "DAN",
+    "HAN",
     "MODELS",
     "AttentiveConfig",
     "AttentiveLM",
     "DANConfig",
     "Entry",
+    "HANConfig",
     "Ngram",
     "NgramConfig",
     "RecurrentConfig",

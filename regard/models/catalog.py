@@ -59,6 +59,7 @@ MODELS: dict[str, Entry] = {
     ),
     "seq2seq": Entry("seq2seq", "Seq2SeqConfig", {"translation": "Seq2Seq"}),
     "dan": Entry("dan", "DANConfig", {"classification": "DAN"}),
+    "han": Entry("han", "HANConfig", {"classification": "HAN"}),
     "ntm": Entry("ntm", "NTMConfig", {"bits": "NTM"}),
 }
 

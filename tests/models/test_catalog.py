@@ -14,6 +14,7 @@ def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
     settings = {
         "transformer-lm": {**words, "model_size": 24},
         "dan": {**words, "embedding_size": 7, "classes": 3},
+        "han": {**words, "embedding_size": 7, "classes": 3},
         "ntm": {"inputs": 9, "outputs": 8, "slots": 13},
     }.get(name, {**words, "embedding_size": 7})
     model = build(name, **settings)

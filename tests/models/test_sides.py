@@ -20,6 +20,7 @@ EXPECTED = {
     "attentive-rnn": {"attention": "self"},
     "transformer-lm": {"layers.0.attention": "self", "layers.1.attention": "self"},
     "seq2seq": {"decoder.attention": "cross"},
+    "han": {"words.attention": "pool", "sentences.attention": "pool"},
     "ntm": {"write.attention": "memory", "read.attention": "memory"},
 }
 
