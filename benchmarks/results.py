@@ -1,7 +1,7 @@
 """python -m benchmarks.results: docs/results.md from the run records under results/.
 
 python -m benchmarks.results --keep RUN … adds the records of finished runs first: recipe, record
-and evaluation, never weights.
+and evaluation, on test data too where the recipe has some and they are there; never weights.
 """
 
 from __future__ import annotations

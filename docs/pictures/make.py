@@ -1,4 +1,6 @@
-"""Makes the pictures of the README and the docs: python docs/pictures/make.py
+"""Makes the pictures of the README and the docs: python docs/pictures/make.py [runs/imdb-han]
+
+With a run of imdb-han, the review is drawn, too.
 
 A small attention-only model learns to continue a list of words that is said twice. To do so a
 head must find where the present word stood before and look at what came after it; the map shows
@@ -7,6 +9,7 @@ which heads do.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import torch
@@ -15,6 +18,7 @@ from torch.nn import functional as F
 
 from regard.attention import Causal, LearnedPositions, Look, MultiHead, watch
 from regard.looking import Looks
+from regard.running import load
 
 HERE = Path(__file__).parent
 WORDS = (
@@ -24,6 +28,13 @@ WORDS = (
     *("all", "day", "long"),
 )
 HEADS, SIZE = 12, 192
+REVIEW = (
+    "I went in expecting very little, and for the first half hour that is what I got. The plot "
+    "crawls, the jokes are stale, and Mr. Harlow seems half asleep. Then the storm breaks... and "
+    "so does the film! What follows is a wonderful, moving duel between two great actors.\n\nThe "
+    "score is superb. My only complaint is the ending, which is a little too neat. Don't let that "
+    "stop you: this is one of the best small films of the year."
+)
 
 
 class Repeater(nn.Module):
@@ -76,6 +87,8 @@ def main() -> None:
     words = said[:6] * 2
     look = Look.of(seen["layers.1"][0], queries=words, keys=words, path="layers.1")
     Looks([look]).save(HERE / "heads.svg")
+    for run in sys.argv[1:]:
+        load(Path(run)).look(REVIEW).save(HERE / "review.svg")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,18 @@ import click
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("text")
+@click.argument("text", required=False)
+@click.option("--input", "file", help="A file that is one text, a review say; - is standard input.")
 @click.option("--target", help="What a translator is made to say; its own answer if left out.")
 @click.option("--out", type=click.Path(path_type=Path), help="HTML, SVG, PNG, PDF or JSON.")
-def look(run: Path, text: str, target: str | None, out: Path | None) -> None:
-    """Show where RUN looks while it reads TEXT."""
+def look(
+    run: Path, text: str | None, file: str | None, target: str | None, out: Path | None
+) -> None:
+    """Show where RUN looks while it reads TEXT.
+
+    A TEXT that is the name of a file is read from there.
+    """
+    text = _read_text(text, file)
     from regard.running import load
 
     looks = load(run).look(text, target)
@@ -22,5 +29,29 @@ def look(run: Path, text: str, target: str | None, out: Path | None) -> None:
         click.echo(f"saved {out}")
     else:
         looks.print()
-    several = "attention" if len(looks) == 1 else "attentions"
-    click.echo(f"{len(looks)} {several} over {len(looks.tokens)} tokens")
+    count = len(looks) + len({inner.path for look in looks for inner in look.inner})
+    several = "attention" if count == 1 else "attentions"
+    click.echo(f"{count} {several} over {len(looks.tokens)} tokens")
+
+
+def _read_text(text: str | None, file: str | None) -> str:
+    """What was typed, or what is in the file that was named."""
+    if text is not None and file is not None:
+        raise ValueError(f"--input {file} and a text were given; one of them is enough")
+    if text is not None and _is_file(text):
+        click.echo(f"reading the file {text}", err=True)
+        file = text
+    if file is not None:
+        from regard.data.corpora import read_text
+
+        return read_text(file).removesuffix("\n")
+    if text is None:
+        raise ValueError("nothing to look at: give a text, or --input FILE")
+    return text
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # a review is too long to be a name
+        return False

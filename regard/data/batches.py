@@ -123,6 +123,20 @@ class LabelledTexts(Batch):
 
 
 @dataclass(frozen=True)
+class LabelledDocuments(LabelledTexts):
+    """For classification sentence by sentence: the same with an axis more.
+
+    ids and mask are (batch, sentence, word). Words stand at the front of their sentence, sentences
+    at the front of their document.
+    """
+
+    @property
+    def sentence_mask(self) -> Tensor:
+        """(batch, sentence), True where a sentence is real: where it has a word."""
+        return self.mask.any(dim=-1)
+
+
+@dataclass(frozen=True)
 class Bits(Batch):
     """For machines that read and write vectors of bits, step by step."""
 

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from regard.layers.checks import check_inputs, check_state
 from regard.layers.gates import CellGates, Gates, GRUGates, LSTMGates, RNNGates, Watchable
 from regard.layers.state import RecurrentState, stack
+from regard.layers.unpadded import GRUSteps
 
 
 class Cell(Watchable):
@@ -26,6 +27,8 @@ class Cell(Watchable):
     has_cell: ClassVar[bool] = False
     # The sign under each block's activation that keeps the state as it was, for `fused.run_padded`.
     freezing_signs: ClassVar[tuple[float, ...] | None] = None
+    # All steps over words without padding, the backward pass written out, for `fused.run_unpadded`.
+    steps: ClassVar[type[torch.autograd.Function] | None] = None
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()
@@ -150,6 +153,7 @@ class GRUCell(Cell):
 
     blocks = 3
     freezing_signs = (0.0, 1.0, 0.0)  # update gate 1
+    steps = GRUSteps
 
     def equations(self, inputs: Tensor, state: RecurrentState) -> GRUGates:
         from_input, from_state = self.project(inputs, state)  # (batch, 3 × hidden) each

@@ -1,17 +1,19 @@
 """One recurrent layer over whole sequences, by torch's kernels and with our cells' weights.
 
 The results are those of the cells, step by step. Without padding there is one way; with padding
-there are two, `run_packed` and `run_padded`, and `run` takes the faster.
+there are three, `run_packed`, `run_padded` and `run_unpadded`, and `run` takes the fastest.
 """
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from regard.layers.cells import Cell, start_states
 from regard.layers.state import RecurrentState, where
+from regard.layers.unpadded import Layout
 
 # So far out that a sigmoid is exactly 0 or 1 whatever is added. Half precision can hold it.
 SATURATED = 1e4
@@ -32,7 +34,10 @@ def run(
     loses_start = state is not None and state.cell is not None and len(cells) == 2
     # torch's packed backward adds up a gradient as large as the batch once for every time step; the
     # padded one does not. Forward alone, leaving out the padding is worth more.
-    if torch.is_grad_enabled() and inputs.is_cpu and cells[0].freezing_signs and not loses_start:
+    training = torch.is_grad_enabled() and inputs.is_cpu
+    if training and cells[0].steps is not None and not torch.is_autocast_enabled("cpu"):
+        outputs, end = run_unpadded(cells, inputs, mask, start)
+    elif training and cells[0].freezing_signs and not loses_start:
         outputs, end = run_padded(cells, inputs, mask, start)
     else:
         outputs, end = run_packed(cells, inputs, mask, start)
@@ -77,6 +82,26 @@ def run_padded(
     rows = torch.arange(len(inputs), device=inputs.device)
     forward = outputs[rows, last, : cells[0].hidden_size]  # (batch, hidden)
     return outputs, RecurrentState(torch.stack([forward, *end.hidden[1:]]), end.cell)
+
+
+def run_unpadded(
+    cells: Sequence[Cell], inputs: Tensor, mask: Tensor, start: RecurrentState
+) -> tuple[Tensor, RecurrentState]:
+    """Run over words alone, by steps whose backward pass is written out."""
+    assert cells[0].steps is not None
+    # An empty row gets one word of padding, and `run` takes the result away.
+    layout = Layout(mask.sum(dim=1).clamp(min=1))
+    words = layout.lay_out(inputs)  # (word, input)
+    from_input = [F.linear(words, cell.weight_ih, cell.bias_ih) for cell in cells]
+    from_input[1:] = [backward[layout.mirror] for backward in from_input[1:]]
+    weight = torch.stack([cell.weight_hh for cell in cells])
+    bias = torch.stack([cell.bias_hh for cell in cells])
+    states: Tensor = cells[0].steps.apply(  # (direction, word, hidden)
+        torch.stack(from_input), start.hidden[:, layout.order], weight, bias, layout.steps
+    )
+    in_place = [states[0], *(backward[layout.mirror] for backward in states[1:])]
+    outputs = layout.pad(torch.cat(in_place, dim=-1), inputs.shape[1])
+    return outputs, RecurrentState(states[:, layout.ends])
 
 
 def _kernel(

@@ -17,13 +17,11 @@ from regard.looking.drawing import Drawing
 from regard.looking.gates import make_gate_looks
 from regard.looking.inside import look
 from regard.looking.looks import Looks
-from regard.looking.maps import draw_view
-from regard.looking.views import make_view
 
 
 def draw_look(a_look: Look) -> Drawing:
     """The drawing of one look."""
-    return draw_view(make_view(a_look))
+    return Looks([a_look]).drawings()[0]
 
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 Lightness falls evenly in OKLab, so equal steps of weight look like equal steps, and the picture
 survives a grey printer. Blue for weights; should a number lie below zero, orange on the other side.
+Red is for the sentences of a document, whose words are blue.
 
 Ottosson (2020), "A perceptual color space for image processing".
 """
@@ -21,7 +22,7 @@ HATCH_BACKGROUND, HATCH_LINE = "#ececef", "#a3a7b0"
 CURVE_COLOURS = ("#1f5fb4", "#c2570c", "#0f766e", "#a21a5b", "#6b5b00", "#5b3fb0")
 
 LEVELS = 255  # one short of a byte: in an image the last index is the hole of a masked cell
-HUES = {"blue": 255.0, "orange": 55.0}
+HUES = {"blue": 255.0, "orange": 55.0, "red": 25.0}
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,12 @@ class Scale:
     low: float
     high: float
     clipped: bool = False
+    hue: str = "blue"
 
     @classmethod
-    def fit(cls, numbers: Iterable[Floats], others: Iterable[Floats] = ()) -> "Scale":
+    def fit(
+        cls, numbers: Iterable[Floats], others: Iterable[Floats] = (), hue: str = "blue"
+    ) -> "Scale":
         """One scale that holds all these numbers, so that their pictures can be compared.
 
         The `others` are shown with it but do not stretch it, unless there is nothing else.
@@ -49,7 +53,7 @@ class Scale:
         beyond = max(reaches, default=0.0)
         # What is written alike at the end of the scale is not beyond it.
         clipped = beyond > reach and f"{beyond:.3g}" != f"{reach:.3g}"
-        return cls(-reach if below else 0.0, reach, clipped)
+        return cls(-reach if below else 0.0, reach, clipped, hue)
 
     @property
     def end_labels(self) -> tuple[str, str]:
@@ -67,7 +71,7 @@ class Scale:
     @property
     def palette(self) -> NDArray[np.uint8]:  # (level, red green blue)
         """The colour of each level."""
-        return diverging_palette() if self.low < 0 else sequential_palette()
+        return diverging_palette() if self.low < 0 else sequential_palette(self.hue)
 
     def colour(self, value: float) -> str:
         """`#rrggbb` of a value."""
@@ -96,9 +100,9 @@ def find_extent(numbers: Iterable[Floats]) -> tuple[float, float] | None:
 
 
 @cache
-def sequential_palette() -> NDArray[np.uint8]:
-    """From near-white to blue."""
-    return make_ramp("blue", LEVELS)
+def sequential_palette(hue: str = "blue") -> NDArray[np.uint8]:
+    """From near-white to the hue."""
+    return make_ramp(hue, LEVELS)
 
 
 @cache

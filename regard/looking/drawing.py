@@ -30,6 +30,7 @@ class Text:
     rotation: float = 0  # degrees, clockwise
     colour: str = INK
     bold: bool = False
+    width: float | None = None  # readers whose font is narrower or wider fit the letters in
 
     @property
     def direction(self) -> str:

@@ -6,6 +6,12 @@ A character no font has would become a box, and nobody would know why; so it is 
 import unicodedata
 import warnings
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from PIL import ImageFont
+
+from regard.text_width import text_width
 
 DEFAULT_FONT = "DejaVu Sans"  # comes with matplotlib, and knows Persian
 LAST_RESORT = "Last Resort"  # a font that has a box for everything
@@ -36,6 +42,25 @@ def missing_characters(text: str, family: str) -> set[str]:
 def is_formless(character: str) -> bool:
     """Whether a character has no shape of its own: joiners and variation selectors shape others."""
     return unicodedata.category(character) == "Cf" or "\ufe00" <= character <= "\ufe0f"
+
+
+def measure_text(text: str, size: float) -> float:
+    """The width of a text in the default font; an estimate for letters that it may lack."""
+    return sum(_measure_letter(letter) for letter in text) * size
+
+
+@cache
+def _measure_letter(letter: str) -> float:
+    # Latin, Greek and Cyrillic, which the default font has; it is not asked which others.
+    return _default_font().getlength(letter) / 100 if ord(letter) < 0x500 else text_width(letter, 1)
+
+
+@cache
+def _default_font() -> ImageFont.FreeTypeFont:
+    """The default font as it comes with matplotlib, which takes long to import and need not be."""
+    found = find_spec("matplotlib")
+    assert found is not None and found.origin is not None
+    return ImageFont.truetype(Path(found.origin).parent / "mpl-data/fonts/ttf/DejaVuSans.ttf", 100)
 
 
 def replace_control_pictures(text: str) -> str:

@@ -67,7 +67,7 @@ def draw_legend(view: View, y: float, notes: Iterable[str]) -> list[Mark]:
     marks: list[Mark] = [low, draw_ramp(scale, left, y), high, words]
     if is_hatched(view):
         x = words.x + text_width(words.text, 11) + 18
-        note = Text(x + 26, y, view.words.hidden, size=11, colour=FAINT)
+        note = Text(x + 26, y, view.terms.hidden, size=11, colour=FAINT)
         marks += [draw_swatch(scale, x, y), note]
     line = " · ".join(notes)
     return [*marks, Text(MARGIN, y + 18, line, size=11, colour=FAINT)] if line else marks
@@ -76,8 +76,8 @@ def draw_legend(view: View, y: float, notes: Iterable[str]) -> list[Mark]:
 def describe_scale(view: View) -> str:
     """What the scale of colours is of."""
     if len(view.look.heads) > 1:
-        return f"one scale for all {view.words.map}s"
-    return view.words.value
+        return f"one scale for all {view.terms.map}s"
+    return view.terms.value
 
 
 def draw_ramp(scale: Scale, x: float, y: float) -> Cells:

@@ -11,6 +11,7 @@ from regard.attention import Look
 from regard.looking import record
 from regard.looking.computed import DTYPES
 from regard.looking.console import make_console, print_lines, width_and_colour
+from regard.looking.documents import is_document, make_document_view
 from regard.looking.drawing import Drawing, stack
 from regard.looking.figure import render_pdf, render_png
 from regard.looking.files import check_ending, write_file
@@ -18,7 +19,7 @@ from regard.looking.maps import draw_view
 from regard.looking.page import render_page
 from regard.looking.svg import render_svg
 from regard.looking.terminal import render_terminal
-from regard.looking.views import make_views
+from regard.looking.views import View, make_views
 from regard.naming import suggest
 
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
@@ -64,7 +65,10 @@ class Looks(Sequence[Look]):
     @property
     def tokens(self) -> tuple[str, ...]:
         """What the first look looks at: for most models, the text that was put in."""
-        return tuple(label.text for label in self._looks[0].keys) if self._looks else ()
+        innermost = self._looks[:1]
+        while any(look.inner for look in innermost):  # a document's words, not its sentences
+            innermost = tuple(inner for look in innermost for inner in look.inner)
+        return tuple(label.text for look in innermost for label in look.keys)
 
     def under(self, path: str) -> "Looks":
         """All looks at this path and below it: `layers.3` holds `layers.3.attention`."""
@@ -98,7 +102,7 @@ class Looks(Sequence[Look]):
         if kind == ".json":
             record.write_looks(self._looks, path, dtype)
         elif kind == ".html":
-            write_file(path, render_page(make_views(self._all())).encode())
+            write_file(path, render_page(self._views()).encode())
         elif kind == ".svg":
             write_file(path, render_svg(stack(self.drawings())).encode())
         else:
@@ -111,13 +115,13 @@ class Looks(Sequence[Look]):
 
     def drawings(self) -> list[Drawing]:
         """One drawing a look: what SVG, PNG and PDF show."""
-        return [draw_view(view) for view in make_views(self._all())]
+        return [draw_view(view) for view in self._views()]
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own: a notebook's styles and scripts stay out of it."""
         if not self._looks:
             return "<em>no looks</em>"
-        seen = make_views(self._all())
+        seen = self._views()
         height = min(760, 40 + int(sum(draw_view(view).height + 60 for view in seen)))
         return (
             f'<iframe srcdoc="{escape(render_page(seen))}" sandbox="allow-scripts" width="100%" '
@@ -125,8 +129,18 @@ class Looks(Sequence[Look]):
         )
 
     def _all(self) -> list[Look]:
-        """Each look, and behind it those inside it."""
-        return [each for look in self._looks for each in (look, *Looks(look.inner)._all())]
+        """Each look, and behind it those inside it; a document shows its sentences itself."""
+        return [
+            each
+            for look in self._looks
+            for each in (look, *(() if is_document(look) else Looks(look.inner)._all()))
+        ]
+
+    def _views(self) -> list[View]:
+        """What is drawn of all looks, in their order."""
+        looks = self._all()
+        others = iter(make_views([look for look in looks if not is_document(look)]))
+        return [make_document_view(look) if is_document(look) else next(others) for look in looks]
 
     def _only(self, path: str) -> Look:
         found = [look for look in self._looks if look.path == path]

@@ -14,6 +14,7 @@ from regard.attention import Label
 from regard.looking import episodes, strips
 from regard.looking.axes import column_axis, row_axis
 from regard.looking.colours import FAINT, Scale
+from regard.looking.documents import DocumentView, draw_document
 from regard.looking.drawing import Cells, Drawing, Mark, Picture, Text
 from regard.looking.frame import HEAD_HEIGHT, MARGIN, format_weight, frame
 from regard.looking.panels import MAX_NUMBERED_TOKENS, Panel, make_panels
@@ -27,6 +28,8 @@ NEAR_ZERO_COLOUR = "#8d95a3"  # for numbers next to nothing, which would drown t
 
 def draw_view(view: View) -> Drawing:
     """The drawing of one look."""
+    if isinstance(view, DocumentView):
+        return draw_document(view)
     if strips.is_strip(view):
         return strips.draw_strip(view)
     if not view.queries or not view.keys:

@@ -109,7 +109,7 @@ def look_payload(view: View, drawing: Drawing, at: int) -> dict[str, Any]:
         "low": low,
         "high": high,
         "weights": to_base64(numbers),
-        "hiddenMeans": view.words.hidden,
+        "hiddenMeans": view.terms.hidden,
         "hidden": to_base64(np.packbits(view.hidden)) if view.hidden.any() else None,
         "sums": to_base64(view.sums.astype("<f4")),
         "texts": collect_raw_texts(view, at),

@@ -91,6 +91,8 @@ def render_text(mark: Text) -> str:
     style += ' direction="rtl"' if leftward else ""
     style += f' fill="{mark.colour}"' if mark.colour != INK else ""
     style += ' font-weight="600"' if mark.bold else ""
+    if mark.width is not None:
+        style += f' textLength="{format_length(mark.width)}"'
     size = format_length(mark.size)
     words = escape(mark.text, quote=False)
     return f'<text {place} font-size="{size}" unicode-bidi="isolate"{style}>{words}</text>'

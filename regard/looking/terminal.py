@@ -15,6 +15,14 @@ from rich.text import Text
 from regard.attention import Label, Look
 from regard.looking import strips
 from regard.looking.colours import Scale
+from regard.looking.documents import (
+    SENTENCES_LEGEND,
+    WORDS_LEGEND,
+    DocumentView,
+    break_sentence,
+    is_document,
+    make_document_view,
+)
 from regard.looking.frame import describe_scale, format_weight
 from regard.looking.panels import (
     MAX_IMAGE_PANELS,
@@ -42,6 +50,9 @@ GAP = 2  # between two maps side by side
 
 def render_terminal(look: Look, width: int, colour: bool) -> Iterator[Text]:
     """The lines that show a look, none wider than `width`."""
+    if is_document(look):
+        yield from render_document(make_document_view(look), width, colour)
+        return
     view, left_out = crop(look, width)
     yield Text(clip(make_visible(look.path), width), style="bold" if colour else "")
     yield Text(clip(describe_view(view), width), style="dim" if colour else "")
@@ -232,14 +243,59 @@ def render_strip_line(
     yield Text(line)
 
 
-def render_legend(view: View, pen: Pen, width: int) -> Iterator[Text]:
-    """What the shades mean, on one line if it holds them."""
+def render_document(view: DocumentView, width: int, colour: bool) -> Iterator[Text]:
+    """A document, each sentence on lines of its own behind its weight."""
+    yield Text(clip(make_visible(view.look.path), width), style="bold" if colour else "")
+    yield Text(clip(view.caption, width), style="dim" if colour else "")
+    yield Text()
+    words_pen, sentences_pen = Pen(view.scale, colour), Pen(view.sentence_scale, colour)
+    for sentence, words in enumerate(view.sentences):
+        value = view.weight_of_sentence(sentence)
+        weight = Text().append(*sentences_pen.numbered_cell(value, hidden=False))
+        for line in render_sentence(view, words, words_pen, width - weight.cell_len - 1):
+            yield weight.append(" ").append(line)
+            weight = Text(" " * 5)
+    yield Text()
+    for pen, name in ((sentences_pen, SENTENCES_LEGEND), (words_pen, WORDS_LEGEND)):
+        line = render_ramp(pen).append(f"  {name}")
+        line.truncate(width)
+        yield line
+
+
+def render_sentence(view: DocumentView, words: range, pen: Pen, width: int) -> Iterator[Text]:
+    """The words of a sentence on their shades; without colour, the shades stand above them."""
+    shown = [clip(make_visible(view.keys[word].text), max(2, width - 1)) for word in words]
+    blanks = [view.blanks[word] for word in words]
+    widths = [cell_len(word) + blank for word, blank in zip(shown, blanks, strict=True)]
+    for line in break_sentence(view, words, widths, width):
+        above, below = Text(), Text()
+        for word in line:
+            at = word - words.start
+            value, blank = float(view.values[0, 0, word]), " " * (blanks[at] and word > line[0])
+            style: Style | str = ""
+            if pen.colour:
+                ink = Style.from_color(Color.parse(pen.scale.text_colour(value)))
+                style = pen.background(value) + ink
+            above.append(blank + pen.shade(value) * cell_len(shown[at]))
+            below.append(blank).append(isolate(shown[at]), style)
+        if not pen.colour:
+            yield above
+        yield below
+
+
+def render_ramp(pen: Pen) -> Text:
+    """The shades from least to most, with the numbers at their ends."""
     low, high = pen.scale.end_labels
     line = Text(f"{low} ")
     for value in np.linspace(pen.scale.low, pen.scale.high, 12 if pen.colour else len(SHADES)):
         line.append(*pen.cell(float(value), hidden=False))
-    line.append(f" {high}")
-    masked = [f"{MASKED.strip()} {view.words.hidden}"] if is_hatched(view) else []
+    return line.append(f" {high}")
+
+
+def render_legend(view: View, pen: Pen, width: int) -> Iterator[Text]:
+    """What the shades mean, on one line if it holds them."""
+    line = render_ramp(pen)
+    masked = [f"{MASKED.strip()} {view.terms.hidden}"] if is_hatched(view) else []
     notes = [describe_scale(view), *masked, *describe_scaling(view)]
     joined = "; ".join(notes)
     if line.cell_len + 2 + cell_len(joined) <= width:

@@ -34,11 +34,12 @@ class View:
     sums: NDArray[np.float32]  # (head, query), or (head, 0) for blocks, whose sums mean nothing
     scale: Scale
     block: tuple[int, int] = (1, 1)  # queries and keys in one cell
+    caption: str = ""  # what it shows, where that is not how many queries look at how many keys
 
     @property
-    def words(self) -> "Words":
+    def terms(self) -> "Words":
         """What its rows, columns, maps and numbers are called."""
-        return words_of(self.look)
+        return terms_of(self.look)
 
     @property
     def in_blocks(self) -> bool:
@@ -212,7 +213,7 @@ KIND_NAMES = {
 
 
 @dataclass(frozen=True)
-class Words:
+class Terms:
     """What the rows, columns, maps and numbers of a look are called."""
 
     rows: tuple[str, str]  # one, several
@@ -222,32 +223,34 @@ class Words:
     hidden: str
 
 
-ATTENTION = Words(("query", "queries"), ("key", "keys"), "head", "weight", "masked: may not look")
+ATTENTION = Terms(("query", "queries"), ("key", "keys"), "head", "weight", "masked: may not look")
 NO_ATTENTION = {
-    "gates": Words(("unit", "units"), ("step", "steps"), "gate", "value", "masked"),
-    "episode": Words(("row", "rows"), ("step", "steps"), "map", "value", "not asked for"),
-    "layer": Words(("unit", "units"), ("column", "columns"), "map", "value", "no connection"),
+    "gates": Terms(("unit", "units"), ("step", "steps"), "gate", "value", "masked"),
+    "episode": Terms(("row", "rows"), ("step", "steps"), "map", "value", "not asked for"),
+    "layer": Terms(("unit", "units"), ("column", "columns"), "map", "value", "no connection"),
 }
 """Kinds in which nothing is looked at, so that no row is a share of anything."""
 
 
-def words_of(look: Look) -> Words:
+def terms_of(look: Look) -> Terms:
     return NO_ATTENTION.get(look.kind, ATTENTION)
 
 
 def describe_view(view: View) -> str:
     """What a view shows, in words: self-attention · 12 heads · 5 queries × 5 keys."""
-    look, words = view.look, view.words
-    rows = format_count(len(look.queries), *words.rows)
-    columns = format_count(len(look.keys), *words.columns)
-    heads = [format_count(len(look.heads), words.map)] if len(look.heads) > 1 else []
+    if view.caption:
+        return view.caption
+    look, terms = view.look, view.terms
+    rows = format_count(len(look.queries), *terms.rows)
+    columns = format_count(len(look.keys), *terms.columns)
+    heads = [format_count(len(look.heads), terms.map)] if len(look.heads) > 1 else []
     return " · ".join([KIND_NAMES[look.kind], *heads, f"{rows} × {columns}"])
 
 
 def side_names(look: Look) -> tuple[str, str]:
     """What rows and columns are called."""
-    words = words_of(look)
-    return words.rows[1], words.columns[1]
+    terms = terms_of(look)
+    return terms.rows[1], terms.columns[1]
 
 
 def describe_scaling(view: View) -> Iterable[str]:

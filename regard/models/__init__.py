@@ -12,6 +12,7 @@ from regard.models.attentive import AttentiveConfig, AttentiveLM
 from regard.models.bahdanau import Bahdanau, BahdanauConfig
 from regard.models.catalog import MODELS, Entry, build, entry
 from regard.models.dan import DAN, DANConfig
+from regard.models.han import HAN, HANConfig
 from regard.models.luong import Luong, LuongConfig
 from regard.models.ngram import Ngram, NgramConfig
 from regard.models.recurrent import RecurrentConfig, RecurrentLM
@@ -21,6 +22,7 @@ from regard.models.window import WindowConfig, WindowLM
 
 __all__ = [
     "DAN",
+    "HAN",
     "MODELS",
     "AttentiveConfig",
     "AttentiveLM",
@@ -28,6 +30,7 @@ __all__ = [
     "BahdanauConfig",
     "DANConfig",
     "Entry",
+    "HANConfig",
     "Luong",
     "LuongConfig",
     "Ngram",

@@ -66,6 +66,7 @@ MODELS: dict[str, Entry] = {
         {"language-model": "LSTMNLM", "classification": "LSTMNClassifier"},
     ),
     "dan": Entry("dan", "DANConfig", {"classification": "DAN"}),
+    "han": Entry("han", "HANConfig", {"classification": "HAN"}),
     "ntm": Entry("ntm", "NTMConfig", {"bits": "NTM"}),
     "mlp": Entry("mlp", "MLPConfig", {"table": "MLP"}),
 }

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from regard.data.batches import LabelledTexts
 from regard.layers import Dropout, Embedding
+from regard.layers.pooling import mean_of_words
 from regard.models.checks import check_at_least, check_one_of, check_rates
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
@@ -93,9 +94,3 @@ class WordDropout(nn.Module):
             return mask
         left = mask & (torch.rand(mask.shape, device=mask.device) >= self.rate)
         return torch.where(left.any(dim=1, keepdim=True), left, mask)
-
-
-def mean_of_words(vectors: Tensor, mask: Tensor) -> Tensor:
-    """(batch, position, size) → (batch, size), over the words of the mask; 0 without any."""
-    weights = mask / mask.sum(dim=1, keepdim=True).clamp(min=1)  # (batch, position)
-    return (weights.unsqueeze(1).to(vectors.dtype) @ vectors).squeeze(1)

@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from regard.attention import Additive, Attention, Padding, PreparedMemory
 from regard.data.batches import LabelledTexts, Words
 from regard.layers import Dropout, Embedding, LSTMCell, RecurrentState
+from regard.layers.pooling import mean_of_words
 from regard.models.checks import check_at_least, check_rates
-from regard.models.dan import mean_of_words
 from regard.models.padding import lengths_from_first_word
 
 SCORE_RANGE, DIRECTION_RANGE = 0.3, 1.0

@@ -9,20 +9,20 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from regard.attention import Label, Look, Side, make_looks, watch
+from regard.attention import Label, Look, watch
 from regard.data import corpora
 from regard.data.batches import LabelledTexts
-from regard.data.buckets import Labelled, pad_rows
 from regard.data.config import Files
 from regard.data.feeds import Feed
 from regard.data.files import find_file, find_one
 from regard.data.splits import hold_out
 from regard.data.vectors import read_vectors
 from regard.metrics import f1
+from regard.models import catalog
 from regard.naming import suggest
 from regard.tasks.answers import Candidate
-from regard.tasks.labels import text_side
 from regard.tasks.objective import Objective, Outcome, Sum
+from regard.tasks.reading import READINGS, Reading
 from regard.tasks.resources import Resources
 from regard.tasks.scoring import score
 from regard.tasks.stepping import random_ids
@@ -43,6 +43,12 @@ class Classification(Task[LabelledCorpus]):
     size_names = ("vocabulary_size", "classes")
     metrics = ("accuracy", "f1", "loss")
     select = "accuracy"
+
+    @property
+    def reading(self) -> Reading:
+        """How the model of the recipe wants its texts: as whole rows unless it says otherwise."""
+        model = catalog.entry(self.recipe.model["name"]).model("classification")
+        return READINGS[getattr(model, "reads", LabelledTexts)]
 
     def read(self, split: str) -> LabelledCorpus | None:
         data = self.recipe.data
@@ -66,8 +72,8 @@ class Classification(Task[LabelledCorpus]):
         return [(text, str(label)) for text, label in examples]
 
     def prepare(self, train: LabelledCorpus, tokenizer: Tokenizer | None) -> Resources:
-        texts = (text for text, _ in train)
-        words = tokenizer or Tokenizer.train(texts, self.recipe.text, self.roles)
+        pieces = (piece for text, _ in train for piece in self.reading.pieces(text))
+        words = tokenizer or Tokenizer.train(pieces, self.recipe.text, self.roles)
         labels = sort_labels({label for _, label in train})
         if len(labels) < 2:
             raise ValueError(
@@ -95,16 +101,18 @@ class Classification(Task[LabelledCorpus]):
     def scoring_feed(self, corpus: LabelledCorpus, resources: Resources) -> Feed[LabelledTexts]:
         return self._feed(corpus, resources, None)
 
-    def _feed(self, corpus: LabelledCorpus, resources: Resources, seed: int | None) -> Labelled:
+    def _feed(
+        self, corpus: LabelledCorpus, resources: Resources, seed: int | None
+    ) -> Feed[LabelledTexts]:
         words, numbers = resources.words, {name: i for i, name in enumerate(resources.labels)}
         for place, (_, label) in enumerate(corpus):
             if label not in numbers:
                 hint = suggest(label, resources.labels)
                 raise ValueError(f"example {place + 1}: label ({label!r}) is not known; {hint}")
-        ids = [encoded.ids for encoded in words.encode_all(text for text, _ in corpus)]
+        texts = self.reading.read_all((text for text, _ in corpus), words)
         labels = [numbers[label] for _, label in corpus]
         tokens = self.recipe.training.tokens
-        return Labelled(ids, labels, tokens, seed, words.id_of_role("pad"))
+        return self.reading.feed(texts, labels, tokens, seed, words.id_of_role("pad"))
 
     def objective(self, model: nn.Module) -> ClassLikelihood:
         return ClassLikelihood(model, self.recipe.training.label_smoothing)
@@ -131,19 +139,22 @@ class Classification(Task[LabelledCorpus]):
         """What the class was read from; rows are words, or the class where it reads them all."""
         if target is not None:
             raise ValueError(f"target ({target!r}): a classifier reads one text")
-        encoded = resources.words.encode(text)
-        if not encoded.ids:
+        words, reading = resources.words, self.reading
+        ids = reading.read(text, words)
+        if not len(ids):
             raise ValueError(f"text ({text!r}) has no tokens to look at")
         with watch(model) as seen:
-            logits = model(collate([encoded.ids], resources))
-        answer = Side([Label(resources.labels[int(logits[0].argmax())])])
-        return make_looks(model, seen, {"words": text_side(encoded), "class": answer})
+            logits = model(reading.collate([ids], words.id_of_role("pad")))
+        answer = Label(resources.labels[int(logits[0].argmax())])
+        return reading.make_looks(model, seen, text, words, answer)
 
     def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
-        size = resources.words.size
-        texts = [random_ids(size, (1, n), seed + n)[0].tolist() for n in (3, 7, 12)]
-        alone = torch.cat([model(collate([text], resources)) for text in texts])
-        yield Check("a batch of 3 = 3 batches of 1", model(collate(texts, resources)), alone)
+        words, reading = resources.words, self.reading
+        pad = words.id_of_role("pad")
+        rows = [random_ids(words.size, (1, n), seed + n)[0].tolist() for n in (3, 7, 12)]
+        texts = [reading.group(ids) for ids in rows]
+        alone = torch.cat([model(reading.collate([text], pad)) for text in texts])
+        yield Check("a batch of 3 = 3 batches of 1", model(reading.collate(texts, pad)), alone)
 
 
 class ClassLikelihood(Objective[LabelledTexts]):
@@ -175,31 +186,25 @@ class Classify:
     def __init__(self, task: Classification, model: Any, resources: Resources, n_best: Any = None):
         if n_best is not None and (type(n_best) is not int or n_best < 1):
             raise ValueError(f"n_best ({n_best!r}) must be a whole number, 1 or more")
-        self.model, self.resources = model, resources
+        self.model, self.resources, self.reading = model, resources, task.reading
         self.n_best = min(n_best or 1, len(resources.labels))
 
-    def encode(self, text: str) -> list[int]:
-        return self.resources.words.encode(text).ids
+    def encode(self, text: str) -> Any:
+        return self.reading.read(text, self.resources.words)
 
     @torch.no_grad()
-    def answer(self, encoded: list[list[int]], numbers: list[int]) -> list[list[Candidate]]:
+    def answer(self, encoded: list[Any], numbers: list[int]) -> list[list[Candidate]]:
         """The likeliest labels of each with their probabilities; a text without words has none."""
         labels, found = self.resources.labels, [[Candidate("", 0.0)] for _ in encoded]
-        places = [place for place, ids in enumerate(encoded) if ids]
+        places = [place for place, ids in enumerate(encoded) if len(ids)]
         if places:
-            batch = collate([encoded[i] for i in places], self.resources)
+            pad = self.resources.words.id_of_role("pad")
+            batch = self.reading.collate([encoded[i] for i in places], pad)
             odds, order = self.model(batch).softmax(dim=-1).topk(self.n_best, dim=-1)
             for place, row, classes in zip(places, odds.tolist(), order.tolist(), strict=True):
                 each = zip(classes, row, strict=True)
                 found[place] = [Candidate(labels[number], share) for number, share in each]
         return found
-
-
-def collate(texts: Sequence[Sequence[int]], resources: Resources) -> LabelledTexts:
-    """Texts as a batch whose labels nobody knows."""
-    ids, mask = pad_rows(texts, resources.words.id_of_role("pad"))
-    unknown = torch.zeros(len(ids), dtype=torch.long)
-    return LabelledTexts(ids, mask, unknown, loss_mask=torch.zeros_like(unknown, dtype=torch.bool))
 
 
 def sort_labels(labels: set[str]) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ from regard.attention import Label, Side
 from regard.text import Encoded, Tokenizer
 
 
-def token_labels(encoded: Encoded) -> list[Label]:
-    """What is shown beside the tokens of a text, and where they stand in it."""
+def token_labels(encoded: Encoded, begin: int = 0) -> list[Label]:
+    """What is shown beside the tokens of a text, and where they stand in it, or in a longer text in
+    which it begins there."""
     tokens = zip(encoded.tokens, encoded.offsets, strict=True)
-    return [Label(token, *place) for token, place in tokens]
+    return [Label(token, begin + start, begin + end) for token, (start, end) in tokens]
 
 
 def text_side(encoded: Encoded) -> Side:

@@ -20,12 +20,14 @@ class TextConfig:
     `minimum_count` is what a word, a character or a merged piece must reach to be kept.
     `specials` None leaves them to the task. `roles` spells the special of a role otherwise than
     usual, as {"mask": "[BLANK]"}, and declares roles beyond those of the task.
+    `split_punctuation` makes marks words of their own, for kind word and text as people write it.
     """
 
     kind: str = "word"
     vocabulary_size: int | None = None
     minimum_count: int = 1
     lowercase: bool = False
+    split_punctuation: bool = False
     specials: tuple[str, ...] | None = None
     roles: dict[str, str] | None = None
     from_run: str | None = None  # `text.from` in a recipe: a run folder, or a tokenizer.json
@@ -42,6 +44,10 @@ class TextConfig:
             )
         if self.vocabulary_size is not None and self.vocabulary_size < 1:
             raise ValueError(f"vocabulary_size ({self.vocabulary_size}) must be 1 or more")
+        if self.split_punctuation and self.kind != "word":
+            raise ValueError(
+                f"split_punctuation (True) is for kind 'word': {self.kind!r} finds its own pieces"
+            )
         if self.minimum_count < 1:
             raise ValueError(f"minimum_count ({self.minimum_count}) must be 1 or more")
         if self.specials is not None:

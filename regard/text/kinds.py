@@ -20,13 +20,20 @@ State = dict[str, Any]
 
 
 def assemble(
-    kind: str, model: models.Model, *, lowercase: bool, specials: tuple[str, ...]
+    kind: str,
+    model: models.Model,
+    *,
+    lowercase: bool,
+    specials: tuple[str, ...],
+    pre_tokenizer: pre_tokenizers.PreTokenizer | None = None,
 ) -> tokenizers.Tokenizer:
-    """Put a model together with the pre-tokenizer, decoder and specials of its kind."""
+    """Put a model together with the decoder and specials of its kind, and its pre-tokenizer unless
+    another is given."""
     inner = tokenizers.Tokenizer(model)
     if lowercase:
         inner.normalizer = normalizers.Lowercase()
-    pre_tokenizer, decoder = make_pre_tokenizer(kind, specials), make_decoder(kind)
+    pre_tokenizer = pre_tokenizer or make_pre_tokenizer(kind, specials)
+    decoder = make_decoder(kind)
     if pre_tokenizer is not None:
         inner.pre_tokenizer = pre_tokenizer
     if decoder is not None:
@@ -46,13 +53,26 @@ def make_pre_tokenizer(kind: str, specials: tuple[str, ...]) -> pre_tokenizers.P
     if kind == "character":
         return None
     if kind == "word":
-        return pre_tokenizers.WhitespaceSplit()
+        return make_word_splitter(split_punctuation=False)
     steps = _pre_tokenizer_steps(kind)
     if specials:
         steps.append(
             pre_tokenizers.Split(first_character_pattern(specials), "merged_with_previous")
         )
     return pre_tokenizers.Sequence(steps)
+
+
+def make_word_splitter(split_punctuation: bool) -> pre_tokenizers.PreTokenizer:
+    """Cuts a text into words: at blanks, and around marks if they are to be words, too.
+
+    What is neither letter nor digit is a mark; apostrophes and hyphens only at the edge of a word,
+    so that don't and well-made stay whole, and 'so' is three.
+    """
+    if not split_punctuation:
+        return pre_tokenizers.WhitespaceSplit()
+    marks = (tokenizers.Regex("[^[:alnum:]'’-]"), "--", tokenizers.Regex("^['’-]|['’-]$"))
+    splits = [pre_tokenizers.Split(mark, "isolated") for mark in marks]
+    return pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), *splits])
 
 
 def _pre_tokenizer_steps(kind: str) -> list[Any]:

@@ -15,7 +15,7 @@ from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from .config import TextConfig
 from .counting import Fold, count_characters, count_words, rank_by_count
-from .kinds import CONTINUATION_PREFIX, assemble, make_pre_tokenizer
+from .kinds import CONTINUATION_PREFIX, assemble, make_pre_tokenizer, make_word_splitter
 from .specials import check_specials
 from .unigram import estimate
 
@@ -41,7 +41,13 @@ def train(
         "unigram": _train_unigram,
     }[config.kind]
     model = learn(lines, config, specials, unknown)
-    inner = assemble(config.kind, model, lowercase=config.lowercase, specials=specials)
+    inner = assemble(
+        config.kind,
+        model,
+        lowercase=config.lowercase,
+        specials=specials,
+        pre_tokenizer=make_word_splitter(True) if config.split_punctuation else None,
+    )
     size = inner.get_vocab_size()
     if size == len(specials):
         raise ValueError(
@@ -62,6 +68,8 @@ def _train_whole(
     """A vocabulary of words or characters: specials, then types by falling count."""
     count = count_words if config.kind == "word" else count_characters
     counts = count(lines, _folding(config))
+    if config.split_punctuation:
+        counts = _pre_tokenize(counts, make_word_splitter(True))
     # A corpus that writes `<unk>` for a word means the unknown by it, also when it is lowercased.
     reserved = {*specials, _folding(config)(unknown or "")}
     types = [token for token in rank_by_count(counts) if token not in reserved]

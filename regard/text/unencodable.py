@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import tokenizers
@@ -14,7 +15,7 @@ class Spellable:
     """What a tokenizer without an unknown token knows; the library drops the rest in silence."""
 
     fold: Fold
-    wordwise: bool
+    words: Callable[[str], Iterator[tuple[str, int]]] | None  # of kinds that know words only
     known: frozenset[str]  # words, or characters
     longest: int | None  # characters of a word
 
@@ -29,14 +30,14 @@ class Spellable:
             characters.update(WHITESPACE)  # they stand between words
         return cls(
             fold=inner.normalizer.normalize_str if inner.normalizer else str,
-            wordwise=kind == "word",
+            words=_splitter(inner) if kind == "word" else None,
             known=frozenset(tokens if kind == "word" else characters),
             longest=getattr(inner.model, "max_input_chars_per_word", None),
         )
 
     def check(self, text: str) -> None:
         """Refuse a word or a character that was never seen, and say where it stands."""
-        if self.wordwise:
+        if self.words is not None:
             self._check_words(text)
         elif not self.known.issuperset(self.fold(text)):
             folds = enumerate(map(self.fold, text))
@@ -46,9 +47,10 @@ class Spellable:
             self._check_lengths(text, self.longest)
 
     def _check_words(self, text: str) -> None:
-        for word in WORD_PATTERN.finditer(text):
-            if self.fold(word[0]) not in self.known:
-                raise _not_in_vocabulary("word", word[0], word.start())
+        assert self.words is not None
+        for word, position in self.words(text):
+            if self.fold(word) not in self.known:
+                raise _not_in_vocabulary("word", word, position)
 
     def _check_lengths(self, text: str, longest: int) -> None:
         for word in WORD_PATTERN.finditer(text):
@@ -57,6 +59,17 @@ class Spellable:
                     f"text: the word at position {word.start()} has {len(word[0])} characters; "
                     f"above {longest} it would be the unknown, and there is no such token"
                 )
+
+
+def _splitter(inner: tokenizers.Tokenizer) -> Callable[[str], Iterator[tuple[str, int]]]:
+    """What cuts a text into words, and says where each begins."""
+    cut = inner.pre_tokenizer
+
+    def words(text: str) -> Iterator[tuple[str, int]]:
+        pieces = [(text, (0, len(text)))] if cut is None else cut.pre_tokenize_str(text)
+        return ((word, begin) for word, (begin, _) in pieces)
+
+    return words
 
 
 def _not_in_vocabulary(what: str, piece: str, position: int) -> ValueError:

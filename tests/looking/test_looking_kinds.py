@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -135,8 +136,8 @@ def test_a_document_holds_the_looks_of_its_sentences(document, tmp_path):
     assert len(Looks([again])) == 1
 
 
-def test_a_document_is_shown_with_its_sentences_below(document, tmp_path):
-    looks = Looks([document])
+def test_looks_inside_that_are_no_document_are_shown_below(document, tmp_path):
+    looks = Looks([replace(document, kind="other")])
     assert len(looks.drawings()) == 3
     looks.save(tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()

@@ -22,6 +22,7 @@ EXPECTED = {
     "bahdanau": {"decoder.attention": "cross"},
     "luong": {"decoder.attention": "cross"},
     "lstmn": {"layers.0.attention": "self", "layers.1.attention": "self"},
+    "han": {"words.attention": "pool", "sentences.attention": "pool"},
     "ntm": {"write.attention": "memory", "read.attention": "memory"},
 }
 

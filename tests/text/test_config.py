@@ -32,3 +32,8 @@ def test_a_special_cannot_be_mistaken_for_text(special):
 def test_a_special_is_declared_once():
     with pytest.raises(ValueError, match="'<s>' is declared twice"):
         TextConfig(specials=("<s>", "</s>", "<s>"))
+
+
+def test_only_words_have_punctuation_to_be_split_off():
+    with pytest.raises(ValueError, match=r"split_punctuation \(True\) is for kind 'word': 'bpe'"):
+        TextConfig(kind="bpe", vocabulary_size=100, split_punctuation=True)

@@ -1,0 +1,111 @@
+"""A GRU over sequences of different lengths that computes no padding, forward and backward.
+
+Rows are sorted by length and laid out time step by time step, as torch packs them: step t has the
+n_t rows that are longer than t, and n_t falls. Read backward, a row begins at its own last word, so
+both directions have the same n_t and go through the steps together, as one batched product.
+
+torch's packed kernel lays words out alike, but its backward pass is put together by autograd from
+every operation of every step: it makes a gradient as large as the whole batch at each. Here the
+backward pass is written out. What does not depend on later steps is worked out for all words at
+once, and a step is left with four operations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+class Layout:
+    """Where each word of a padded batch stands when there is no padding between them."""
+
+    def __init__(self, lengths: Tensor):
+        self.order = lengths.argsort(descending=True, stable=True)  # (row,): the longest first
+        self.back = self.order.argsort()
+        sorted_lengths = lengths[self.order]
+        times = torch.arange(int(sorted_lengths[0]) if len(lengths) else 0)
+        self.counts = (sorted_lengths.unsqueeze(0) > times.unsqueeze(1)).sum(dim=1)  # (time,)
+        begins = self.counts.cumsum(0) - self.counts
+        time = torch.repeat_interleave(times, self.counts)  # (word,)
+        row = torch.arange(len(time)) - begins[time]
+        self.rows, self.times = self.order[row], time  # of each word, in the padded batch
+        last = sorted_lengths[row] - 1 - time  # the time of the same word, read from the end
+        self.mirror = begins[last] + row  # (word,): where that is; the mirror of a mirror is here
+        ends = begins[(sorted_lengths - 1).clamp(min=0)] + torch.arange(len(lengths))
+        self.ends = ends[self.back]  # (row,): where the last word of each row stands
+        self.steps = list(zip(begins.tolist(), self.counts.tolist(), strict=True))
+
+    def lay_out(self, padded: Tensor) -> Tensor:
+        """(row, time, size) → (word, size)."""
+        return padded[self.rows, self.times]
+
+    def pad(self, words: Tensor, time: int) -> Tensor:
+        """(word, size) → (row, time, size), zeros at padding."""
+        padded = words.new_zeros(len(self.order), time, words.shape[-1])
+        return padded.index_put((self.rows, self.times), words)
+
+
+class GRUSteps(torch.autograd.Function):
+    """All steps of a GRU, both directions at once: see `GRUCell` for the formula.
+
+    from_input (direction, word, 3 · hidden) are W x + b of all words, start (direction, row,
+    hidden) the states before the first → the states behind every word (direction, word, hidden).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        from_input: Tensor,
+        start: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        steps: list[tuple[int, int]],
+    ) -> Tensor:
+        directions, words, _ = from_input.shape
+        size = weight.shape[-1]
+        states = from_input.new_empty(directions, words, size)
+        before = torch.empty_like(states)  # h_{t-1} of every word
+        gates = from_input.new_empty(directions, words, 3 * size)  # r, z, U h + b′ of the candidate
+        candidates = torch.empty_like(states)
+        bias, turned, hidden = bias.unsqueeze(1), weight.mT, start
+        for begin, count in steps:
+            here = slice(begin, begin + count)
+            hidden = hidden[:, :count]
+            before[:, here] = hidden
+            total = torch.baddbmm(bias, hidden, turned)  # (direction, count, 3 · hidden)
+            inputs = from_input[:, here]
+            total[..., : 2 * size].add_(inputs[..., : 2 * size]).sigmoid_()
+            r, z, from_state = total.split(size, dim=-1)
+            candidate = torch.addcmul(inputs[..., 2 * size :], r, from_state).tanh_()
+            hidden = torch.lerp(candidate, hidden, z)
+            gates[:, here], candidates[:, here], states[:, here] = total, candidate, hidden
+        ctx.save_for_backward(before, gates, candidates, weight)
+        ctx.steps, ctx.rows = steps, start.shape[1]
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        before, gates, candidates, weight = ctx.saved_tensors
+        directions, words, size = before.shape
+        r, z, from_state = gates.split(size, dim=-1)
+        # What a gradient at h_t is multiplied by on its way to each sum under an activation.
+        to_candidate = (1 - z) * (1 - candidates * candidates)
+        to_update = (before - candidates) * z * (1 - z)
+        to_reset = to_candidate * from_state * r * (1 - r)
+        factors = torch.stack([to_reset, to_update, to_candidate * r], dim=2)
+        at_states = gradients[0].contiguous().clone()  # (direction, word, hidden)
+        at_gates = gates.new_empty(directions, words, 3, size)
+        carried = gates.new_zeros(directions, ctx.rows, size)
+        for begin, count in reversed(ctx.steps):
+            here = slice(begin, begin + count)
+            gradient = at_states[:, here].add_(carried[:, :count])
+            total = torch.mul(gradient.unsqueeze(2), factors[:, here], out=at_gates[:, here])
+            carried[:, :count] = torch.baddbmm(gradient * z[:, here], total.flatten(2), weight)
+        at_gates = at_gates.flatten(2)  # (direction, word, 3 · hidden)
+        at_weight = at_gates.mT @ before
+        at_inputs = torch.cat([at_gates[..., : 2 * size], at_states * to_candidate], dim=-1)
+        return at_inputs, carried, at_weight, at_gates.sum(dim=1), None
