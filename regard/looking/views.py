@@ -37,7 +37,7 @@ class View:
     caption: str = ""  # what it shows, where that is not how many queries look at how many keys
 
     @property
-    def terms(self) -> "Words":
+    def terms(self) -> "Terms":
         """What its rows, columns, maps and numbers are called."""
         return terms_of(self.look)
 
