@@ -8,6 +8,7 @@ import pytest
 
 from regard.data.numbers import (
     LANGUAGES,
+    NumberNames,
     join_name,
     morphemes,
     number_example,
@@ -185,3 +186,21 @@ def test_what_is_no_number_language_or_split_is_refused():
         split_name("twenty banana", "en")
     with pytest.raises(IndexError, match=r"index \(-1\) must be at least 0"):
         number_examples("de", 1, "train")[-1]
+
+
+def test_several_languages_share_a_source_that_says_which_one_is_wanted():
+    names = NumberNames(["de", "fa"])
+    german, persian = names.take(2, seed=1, split="train")
+    assert german.source[0] == "de:" and persian.source[0] == "fa:"
+    alone = number_examples("de", seed=1, split="train")[0]
+    assert german.source[1:] == alone.source and german.target == alone.target
+    assert german.links == tuple((i + 1, j) for i, j in alone.links)
+    assert names.segment("FA: Twenty-One") == "fa: twenty one"
+    assert names.join("ein und zwanzig", "de: twenty one") == "einundzwanzig"
+    assert names.join("بیست و یک", "fa: twenty one") == "بیست و یک"
+
+
+@pytest.mark.parametrize("text", ["twenty-one", "it: twenty-one", ": one"])
+def test_a_source_that_does_not_say_which_language_is_answered_with_those_there_are(text):
+    with pytest.raises(ValueError, match=r"must begin with the language it asks for: de:, fa:"):
+        NumberNames(["de", "fa"]).segment(text)

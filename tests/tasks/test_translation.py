@@ -6,11 +6,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from regard.attention import Attention, Dot
+from regard.config import Recipe, TrainingConfig
 from regard.data.batches import Words
 from regard.data.buckets import Translations
+from regard.data.config import DataConfig
 from regard.models import build
 from regard.tasks.language_model import NextWord
-from regard.tasks.translation import NextTargetWord
+from regard.tasks.translation import NextTargetWord, Translation
 
 PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 4, 6, 5])]
 PAD, START, END = 0, 1, 2
@@ -82,3 +85,36 @@ def test_a_language_model_s_labels_are_smoothed_in_training_alone():
         "perplexity": pytest.approx(math.exp(2)),
         "bits": pytest.approx(2 / math.log(2)),
     }
+
+
+class Points(torch.nn.Module):
+    """Looks from each target word where it is told to; says nothing of use."""
+
+    def __init__(self, places):
+        super().__init__()
+        self.places = places  # (batch, target)
+        self.attention = Attention(Dot(), sides=("target", "source"))
+
+    def forward(self, batch):
+        length = batch.source.shape[1]
+        queries = 9.0 * F.one_hot(self.places, length).float()
+        keys = torch.eye(length).expand(len(batch.source), -1, -1)
+        return self.attention(queries, keys, keys).context
+
+
+def test_links_are_the_strongest_weights_and_the_end_has_none():
+    task = Translation(numbers_recipe())
+    links = [[(0, 0), (2, 1)], [(0, 0), (0, 1), (0, 3)]]
+    feed = Translations(PAIRS, START, END, PAD, tokens=100, links=links)
+    assert feed.buckets.plan(0) == ((0, 1),)
+    places = torch.tensor([[0, 1, 2, 0, 0], [0, 0, 0, 0, 0]])  # the second word is a mistake
+    told = task.observe(Points(places), feed)
+    # Six links are found, four of them among the five of the gold: 1 − (4 + 4) / (6 + 5).
+    assert told["aer"] == pytest.approx(1 - 8 / 11)
+    assert task.observe(torch.nn.Identity(), feed) == {}
+
+
+def numbers_recipe():
+    sections = {"task": {"kind": "translation"}, "model": {"name": "bahdanau"}}
+    data = DataConfig(generator="numbers-de")
+    return Recipe(**sections, training=TrainingConfig(steps=1), data=data)
