@@ -135,12 +135,12 @@ class Drawing:
     marks: tuple[Mark, ...]
     name: str
 
-    @property
+    @cached_property
     def maps(self) -> list[Cells]:
         """The cells that stand for weights."""
         return [mark for mark in self.marks if isinstance(mark, Cells) and mark.place]
 
-    @property
+    @cached_property
     def as_images(self) -> bool:
         """Whether maps are drawn as images rather than rectangle by rectangle."""
         return sum(cells.values.size for cells in self.maps) > MAX_RECTANGLES
