@@ -39,6 +39,7 @@ class BahdanauConfig:
     attention_size: int = 1000
     readout_size: int = 500
     tied: bool = False  # the output layer reads the embedding's table
+    shared: bool = False  # words of source and target have one table, for units they have in common
     dropout: float = 0.0  # of words' vectors, annotations and readout; not in the paper
 
     def __post_init__(self) -> None:
@@ -46,6 +47,11 @@ class BahdanauConfig:
         check_at_least(1, self, "hidden_size", "attention_size", "readout_size")
         check_rates(self, "dropout")
         check_tied(self, "readout_size", "embedding_size")
+        if self.shared and self.source_vocabulary_size not in (None, self.vocabulary_size):
+            raise ValueError(
+                f"source_vocabulary_size ({self.source_vocabulary_size}) must be vocabulary_size "
+                f"({self.vocabulary_size}) where both sides have one table (shared)"
+            )
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,8 @@ class Bahdanau(nn.Module):
         self.output = nn.Linear(config.readout_size, config.vocabulary_size)
         if config.tied:
             self.output.weight = self.decoder.embedding.weight
+        if config.shared:
+            self.encoder.embedding.weight = self.decoder.embedding.weight
 
     def forward(self, batch: Pairs) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, target, vocabulary)
@@ -108,7 +116,8 @@ class Encoder(nn.Module):
     def __init__(self, config: BahdanauConfig):
         super().__init__()
         size = config.source_vocabulary_size or config.vocabulary_size
-        self.embedding = Embedding(size, config.embedding_size)
+        scaled = config.tied and config.shared  # as the decoder's, whose table it then has
+        self.embedding = Embedding(size, config.embedding_size, scaled=scaled)
         self.dropout = Dropout(config.dropout)
         self.recurrent = Recurrent(
             "gru", config.embedding_size, config.hidden_size, bidirectional=True

@@ -182,3 +182,16 @@ def test_it_learns_to_copy_along_the_diagonal_and_to_reverse_along_the_other(bac
     # it; but the gaze must wander from one end of the source to the other.
     wandering = torch.corrcoef(torch.stack([looked_at, torch.arange(5.0)]))[0, 1]
     assert wandering < -0.9 if backward else wandering > 0.9
+
+
+def test_one_table_serves_source_target_and_output_if_asked():
+    sizes = {**SMALL, "source_vocabulary_size": None, "readout_size": 5}
+    model = Bahdanau(BahdanauConfig(**sizes, tied=True, shared=True))
+    table = model.output.weight
+    assert model.encoder.embedding.weight is table and model.decoder.embedding.weight is table
+    ids = torch.tensor([[1, 2]])
+    assert_close(model.encoder.embedding(ids), model.decoder.embedding(ids))
+    with pytest.raises(ValueError, match=r"source_vocabulary_size \(13\) must be vocabulary_size"):
+        BahdanauConfig(**SMALL, shared=True)
+    with pytest.raises(ValueError, match=r"readout_size \(2\) must be embedding_size \(5\)"):
+        BahdanauConfig(**SMALL, tied=True)
