@@ -47,7 +47,7 @@ class Classification(Task[LabelledCorpus]):
     @property
     def reading(self) -> Reading:
         """How the model of the recipe wants its texts: as whole rows unless it says otherwise."""
-        model = catalog.entry(self.recipe.model["name"]).model("classification")
+        model = catalog.entry(self.recipe.model["name"]).model(self.recipe.task["kind"])
         return READINGS[getattr(model, "reads", LabelledTexts)]
 
     def read(self, split: str) -> LabelledCorpus | None:
