@@ -63,7 +63,8 @@ validation data: as it was trained, and as it is stored and loaded again.
 def keep(run: Path) -> None:
     """Copy what can be committed of a run, and evaluate it."""
     loaded = load(run)
-    place = RESULTS / loaded.recipe.name
+    seed = loaded.recipe.seed  # shipped recipes have 1
+    place = RESULTS / (loaded.recipe.name if seed == 1 else f"{loaded.recipe.name}-seed{seed}")
     place.mkdir(parents=True, exist_ok=True)
     for name in ("recipe.toml", "record.jsonl"):
         shutil.copy(run / name, place / name)
