@@ -11,6 +11,7 @@ once a sentence and packs its padding, as a careful reader of the papers would.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -26,26 +27,41 @@ from regard.models.bahdanau import Bahdanau, BahdanauConfig
 from regard.models.luong import Luong, LuongConfig
 from regard.tasks.translation import NextTargetWord
 
-VOCABULARY, EMBEDDING, HIDDEN = 6000, 200, 256
 START, END, PAD = 1, 2, 0
-LONGEST = 40
+SHORTEST, LONGEST = 12, 16  # words of a translation: untrained models would end at once, or never
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of a translator, and of the batches it is trained on."""
+
+    name: str
+    vocabulary: int
+    embedding: int
+    hidden: int
+    tokens: int
+
+
+DESCRIPTIONS = Sizes("image descriptions", 6000, 200, 256, 2048)  # as in multi30k-bahdanau
+NUMBERS = Sizes("number names", 64, 64, 96, 1024)  # as in numbers-de and numbers-luong
 
 
 class PlainBahdanau(nn.Module):
     """Additive attention on the previous state, one word after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sizes) -> None:
         super().__init__()
-        self.source_embedding = nn.Embedding(VOCABULARY, EMBEDDING)
-        self.target_embedding = nn.Embedding(VOCABULARY, EMBEDDING)
-        self.encoder = nn.GRU(EMBEDDING, HIDDEN, bidirectional=True, batch_first=True)
-        self.first = nn.Linear(HIDDEN, HIDDEN)
-        self.query = nn.Linear(HIDDEN, HIDDEN, bias=False)
-        self.key = nn.Linear(2 * HIDDEN, HIDDEN, bias=False)
-        self.direction = nn.Linear(HIDDEN, 1, bias=False)
-        self.cell = nn.GRUCell(EMBEDDING + 2 * HIDDEN, HIDDEN)
-        self.pieces = nn.Linear(EMBEDDING + 3 * HIDDEN, 2 * EMBEDDING)
-        self.output = nn.Linear(EMBEDDING, VOCABULARY)
+        vocabulary, embedding, hidden = sizes.vocabulary, sizes.embedding, sizes.hidden
+        self.source_embedding = nn.Embedding(vocabulary, embedding)
+        self.target_embedding = nn.Embedding(vocabulary, embedding)
+        self.encoder = nn.GRU(embedding, hidden, bidirectional=True, batch_first=True)
+        self.first = nn.Linear(hidden, hidden)
+        self.query = nn.Linear(hidden, hidden, bias=False)
+        self.key = nn.Linear(2 * hidden, hidden, bias=False)
+        self.direction = nn.Linear(hidden, 1, bias=False)
+        self.cell = nn.GRUCell(embedding + 2 * hidden, hidden)
+        self.pieces = nn.Linear(embedding + 3 * hidden, 2 * embedding)
+        self.output = nn.Linear(embedding, vocabulary)
         self.dropout = nn.Dropout(0.3)
 
     def encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -64,7 +80,7 @@ class PlainBahdanau(nn.Module):
         context = torch.bmm(weights.unsqueeze(1), memory).squeeze(1)
         state = self.cell(torch.cat([word, context], dim=-1), state)
         pieces = self.pieces(torch.cat([state, word, context], dim=-1))
-        readout = pieces.view(-1, EMBEDDING, 2).max(dim=-1).values
+        readout = pieces.view(len(ids), -1, 2).max(dim=-1).values
         return self.output(self.dropout(readout)), state
 
     def forward(self, batch: Pairs) -> Tensor:
@@ -89,11 +105,14 @@ class PlainBahdanau(nn.Module):
         finished: list[tuple[float, list[int]]] = []
         for length in range(1, LONGEST + 1):
             logits, state = self.step(ids, state, memory, keys, mask)
-            totals = scores.unsqueeze(1) + logits.log_softmax(dim=-1)
+            log_p = logits.log_softmax(dim=-1)
+            if length <= SHORTEST:
+                log_p[:, END] = float("-inf")
+            totals = scores.unsqueeze(1) + log_p
             best, places = totals.flatten().topk(2 * beam)
             going = []
             for score, place in zip(best.tolist(), places.tolist(), strict=True):
-                row, word = divmod(place, VOCABULARY)
+                row, word = divmod(place, logits.shape[-1])
                 if word == END:
                     finished.append((score / ((5 + length) / 6) ** 0.6, [*said[row], word]))
                 elif len(going) < beam:
@@ -111,15 +130,16 @@ class PlainBahdanau(nn.Module):
 class PlainLuong(nn.Module):
     """General attention on the current state, one word after the other, without input feeding."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sizes) -> None:
         super().__init__()
-        self.source_embedding = nn.Embedding(VOCABULARY, EMBEDDING)
-        self.target_embedding = nn.Embedding(VOCABULARY, EMBEDDING)
-        self.encoder = nn.LSTM(EMBEDDING, HIDDEN, num_layers=2, dropout=0.3, batch_first=True)
-        self.cells = nn.ModuleList([nn.LSTMCell(EMBEDDING, HIDDEN), nn.LSTMCell(HIDDEN, HIDDEN)])
-        self.matrix = nn.Linear(HIDDEN, HIDDEN, bias=False)
-        self.combine = nn.Linear(2 * HIDDEN, HIDDEN, bias=False)
-        self.output = nn.Linear(HIDDEN, VOCABULARY, bias=False)
+        vocabulary, embedding, hidden = sizes.vocabulary, sizes.embedding, sizes.hidden
+        self.source_embedding = nn.Embedding(vocabulary, embedding)
+        self.target_embedding = nn.Embedding(vocabulary, embedding)
+        self.encoder = nn.LSTM(embedding, hidden, num_layers=2, dropout=0.3, batch_first=True)
+        self.cells = nn.ModuleList([nn.LSTMCell(embedding, hidden), nn.LSTMCell(hidden, hidden)])
+        self.matrix = nn.Linear(hidden, hidden, bias=False)
+        self.combine = nn.Linear(2 * hidden, hidden, bias=False)
+        self.output = nn.Linear(hidden, vocabulary, bias=False)
         self.dropout = nn.Dropout(0.3)
 
     def forward(self, batch: Pairs) -> Tensor:
@@ -143,19 +163,22 @@ class PlainLuong(nn.Module):
         return torch.stack(logits, dim=1)
 
 
-def sentences(count: int, seed: int = 0) -> list[tuple[list[int], list[int]]]:
+def sentences(count: int, vocabulary: int, seed: int = 0) -> list[tuple[list[int], list[int]]]:
     """Pairs of about as many tokens as Multi30k has in a sentence."""
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randint(7, 23, (count, 2), generator=generator).tolist()
     return [
-        tuple(torch.randint(3, VOCABULARY, (n,), generator=generator).tolist() for n in each)  # type: ignore[misc]
+        tuple(torch.randint(3, vocabulary, (n,), generator=generator).tolist() for n in each)  # type: ignore[misc]
         for each in lengths
     ]
 
 
-def training_row(name: str, ours: nn.Module, plain: nn.Module, at_least: float) -> Row:
-    """Whole training steps on one batch of like lengths, as both would get it from a feed."""
-    feed = Translations(sentences(2000), START, END, PAD, 2048, seed=1)
+def training_row(
+    name: str, sizes: Sizes, ours: nn.Module, plain: nn.Module, at_least: float
+) -> Row:
+    """Whole training steps on batches of like lengths, as both would get them from a feed."""
+    pairs = sentences(2000, sizes.vocabulary)
+    feed = Translations(pairs, START, END, PAD, sizes.tokens, seed=1)
     batches = [feed.batch(0, index) for index in range(12)]
     tokens = sum(batch.tokens for batch in batches)
     objective = NextTargetWord(ours.train(), 0.1)
@@ -180,7 +203,7 @@ def training_row(name: str, ours: nn.Module, plain: nn.Module, at_least: float) 
             default.step()
 
     mine, theirs = (tokens / each * 1000 for each in race([step_ours, step_plain], rounds=5))
-    return rate_row(f"{name}, training", mine, theirs, "target tokens/s", at_least)
+    return rate_row(f"{name}, {sizes.name}", mine, theirs, "target tokens/s", at_least)
 
 
 def rate_row(what: str, ours: float, theirs: float, unit: str, at_least: float) -> Row:
@@ -194,12 +217,13 @@ def rate_row(what: str, ours: float, theirs: float, unit: str, at_least: float) 
 @torch.no_grad()
 def decoding_row(count: int = 1000) -> Row:
     """Beam 5 over files of sentences: ours sorted by length and in batches."""
-    ours = Bahdanau(bahdanau_config()).eval()
-    plain = PlainBahdanau().eval()
-    for model in (ours, plain):  # alike, they would never end; so that they do after a while
-        model.output.bias[END] = 2.0  # type: ignore[index,union-attr]
-    pairs = sentences(count, seed=5)
-    config = DecodingConfig(method="beam", beam=5, longest=LONGEST)
+    sizes = DESCRIPTIONS
+    ours = Bahdanau(bahdanau_config(sizes)).eval()
+    plain = PlainBahdanau(sizes).eval()
+    for model in (ours, plain):
+        model.output.bias[END] = 2.0
+    pairs = sentences(count, sizes.vocabulary, seed=5)
+    config = DecodingConfig(method="beam", beam=5, shortest=SHORTEST, longest=LONGEST)
     feed = Translations(pairs, START, END, PAD, 2048)
     started = time.perf_counter()
     said = 0
@@ -218,22 +242,22 @@ def decoding_row(count: int = 1000) -> Row:
     return rate_row(f"Bahdanau, beam 5, {lengths}", mine, theirs, "sentences/s", 3.0)
 
 
-def bahdanau_config() -> BahdanauConfig:
+def bahdanau_config(sizes: Sizes) -> BahdanauConfig:
     return BahdanauConfig(
-        vocabulary_size=VOCABULARY,
-        embedding_size=EMBEDDING,
-        hidden_size=HIDDEN,
-        attention_size=HIDDEN,
-        readout_size=EMBEDDING,
+        vocabulary_size=sizes.vocabulary,
+        embedding_size=sizes.embedding,
+        hidden_size=sizes.hidden,
+        attention_size=sizes.hidden,
+        readout_size=sizes.embedding,
         dropout=0.3,
     )
 
 
-def luong_config() -> LuongConfig:
+def luong_config(sizes: Sizes) -> LuongConfig:
     return LuongConfig(
-        vocabulary_size=VOCABULARY,
-        embedding_size=EMBEDDING,
-        hidden_size=HIDDEN,
+        vocabulary_size=sizes.vocabulary,
+        embedding_size=sizes.embedding,
+        hidden_size=sizes.hidden,
         layers=2,
         scope="global",
         input_feeding=False,
@@ -243,11 +267,13 @@ def luong_config() -> LuongConfig:
 
 def main() -> None:
     torch.manual_seed(0)
-    rows = [
-        training_row("Bahdanau", Bahdanau(bahdanau_config()), PlainBahdanau(), 2.0),
-        training_row("Luong, no input feeding", Luong(luong_config()), PlainLuong(), 5.0),
-        decoding_row(),
-    ]
+    rows = []
+    for sizes in (DESCRIPTIONS, NUMBERS):
+        pair = Bahdanau(bahdanau_config(sizes)), PlainBahdanau(sizes)
+        rows.append(training_row("Bahdanau", sizes, *pair, 2.0))
+        luong = Luong(luong_config(sizes)), PlainLuong(sizes)
+        rows.append(training_row("Luong, no input feeding", sizes, *luong, 5.0))
+    rows.append(decoding_row())
     print_table(f"translators, torch {torch.__version__}, {torch.get_num_threads()} threads", rows)
 
 
