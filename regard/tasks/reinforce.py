@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.attention import Hard, HardSample, attentions, watch
+from regard.attention import Hard, HardSample, Seen, attentions, watch
 from regard.data.batches import Pairs
 from regard.tasks.objective import Objective, Outcome, Sum
 
@@ -59,29 +59,30 @@ class Reinforced(Objective[Pairs]):
     def forward(self, batch: Pairs, state: object = None) -> Outcome:
         with watch(self.model) as seen:
             logits = self.model(batch)  # (batch, target, vocabulary)
-        samples = [calls for calls in seen.values() if isinstance(calls[0].carried, HardSample)]
-        smoothing = self.label_smoothing if self.training else 0.0
         log_p = logits.log_softmax(dim=-1)
-        loss = _cross_entropy(log_p[batch.loss_mask], batch, smoothing)
         own = log_p.detach().gather(-1, batch.target_output.unsqueeze(-1)).squeeze(-1)
         rewards = own.masked_fill(~batch.loss_mask, 0.0)  # (batch, target)
         advantages = self._advantages(rewards, batch.loss_mask)
-        policy, entropy = rewards.new_zeros(()), rewards.new_zeros(())
-        variance = rewards.new_zeros(())
-        for calls in samples:
-            sample = _join([call.carried for call in calls])
+        policy = entropy = variance = rewards.new_zeros(())
+        for sample in _samples(seen):
             policy = policy - (advantages * sample.log_probability).sum()
-            entropy = entropy - (sample.entropy * batch.loss_mask).sum()
+            entropy = entropy + (sample.entropy * batch.loss_mask).sum()
             variance = variance + (advantages.square() * _score_gradient_square(sample)).sum()
-        parts = {"loss": loss, "reinforce": policy, "entropy": self.entropy_bonus * entropy}
+        loss = self._cross_entropy(logits, batch)
+        parts = {"loss": loss, "reinforce": policy, "entropy": -self.entropy_bonus * entropy}
         reports = {
             "reward": Sum(rewards.sum(), batch.tokens),
-            "estimator_variance": Sum(variance.detach(), batch.tokens),
+            "estimator_variance": Sum(variance, batch.tokens),
         }
         return Outcome(parts, reports)
 
     def finish_step(self, means: Mapping[str, float]) -> None:
         self.baseline.mul_(0.9).add_(0.1 * means["reward"])
+
+    def _cross_entropy(self, logits: Tensor, batch: Pairs) -> Tensor:
+        smoothing = self.label_smoothing if self.training else 0.0
+        real, wanted = logits[batch.loss_mask], batch.target_output[batch.loss_mask]
+        return F.cross_entropy(real, wanted, label_smoothing=smoothing, reduction="sum")
 
     def _advantages(self, rewards: Tensor, mask: Tensor) -> Tensor:
         """(batch, target), by how much more than usual came from each word on."""
@@ -95,9 +96,12 @@ class Reinforced(Objective[Pairs]):
         return torch.stack(totals[::-1], dim=1)
 
 
-def _cross_entropy(log_p: Tensor, batch: Pairs, smoothing: float) -> Tensor:
-    wanted = batch.target_output[batch.loss_mask]
-    return F.cross_entropy(log_p, wanted, label_smoothing=smoothing, reduction="sum")
+def _samples(seen: Seen) -> Iterator[HardSample]:
+    """What each hard attention drew, the steps of a decoder together."""
+    for calls in seen.values():
+        drawn = [call.carried for call in calls if isinstance(call.carried, HardSample)]
+        if drawn:
+            yield _join(drawn)
 
 
 def _join(samples: list[HardSample]) -> HardSample:

@@ -418,3 +418,16 @@ def test_sparsemax_in_half_precision_counts_every_rank(dtype):
     assert weights.dtype == dtype
     expected = torch.stack([on_the_simplex(row) for row in scores.double()])
     assert_close(weights.double(), expected, atol=1e-6, rtol=torch.finfo(dtype).eps)
+
+
+def test_a_share_of_hard_queries_reads_the_expected_value_in_training_and_draws_nothing():
+    torch.manual_seed(0)
+    scores = torch.tensor([1.0, 0.0, -1.0]).expand(4000, 1, 3)
+    weigh = Hard(expected_share=0.25).train()
+    weights, sample = weigh(scores, None, scores)
+    averaged = (weights == scores.softmax(dim=-1)).all(dim=-1)
+    assert averaged.float().mean().item() == pytest.approx(0.25, abs=0.03)
+    assert ((weights == 1).any(dim=-1) == ~averaged).all()
+    assert ((sample.log_probability == 0) == averaged).all()
+    weights, _ = weigh.eval()(scores, None, scores)
+    assert (weights == torch.tensor([1.0, 0.0, 0.0])).all()
