@@ -16,7 +16,9 @@ translate", section 3 and appendix A.2. The state that predicts is s_i as in sec
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +32,23 @@ from regard.models.source import Source
 
 @dataclass(frozen=True, kw_only=True)
 class BahdanauConfig:
-    """Bahdanau et al. (2015), section 4.2 and appendix A.2.3. The defaults are its RNNsearch."""
+    """Bahdanau et al. (2015), section 4.2 and appendix A.2.3. The defaults are its RNNsearch.
+
+    small: for some ten thousand pairs; one table for source, target and output, and dropout
+    """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "rnnsearch": {},
+        "small": {
+            "embedding_size": 256,
+            "hidden_size": 256,
+            "attention_size": 256,
+            "readout_size": 256,
+            "tied": True,
+            "shared": True,
+            "dropout": 0.3,
+        },
+    }
 
     vocabulary_size: int  # of the target
     source_vocabulary_size: int | None = None  # None: the target's

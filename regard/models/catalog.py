@@ -42,6 +42,13 @@ class Entry:
             if setting not in known:
                 raise ValueError(f"{name} has no setting {setting!r}; {suggest(setting, known)}")
 
+    def preset(self, name: str) -> dict[str, Any]:
+        """The settings of a row that has a name of its own: `presets` of the config."""
+        known: Mapping[str, Mapping[str, Any]] = getattr(self.config, "presets", {})
+        if name not in known:
+            raise ValueError(f"preset ({name!r}) is not known; {suggest(name, known)}")
+        return dict(known[name])
+
     def _find(self, name: str | type) -> Any:
         if isinstance(name, type):
             return name
@@ -79,8 +86,12 @@ def entry(name: str) -> Entry:
     return MODELS[name]
 
 
-def build(name: str, task: str | None = None, **settings: Any) -> Any:
-    """A new model: `build("rnn", vocabulary_size=10_000, kind="gru")`."""
+def build(name: str, task: str | None = None, *, preset: str | None = None, **settings: Any) -> Any:
+    """A new model: `build("rnn", vocabulary_size=10_000, kind="gru")`.
+
+    `preset` names a row of settings that the model has, and `settings` win over it.
+    """
     found = entry(name)
+    settings = settings if preset is None else {**found.preset(preset), **settings}
     found.check_settings(name, settings)
     return found.model(task)(found.config(**settings))

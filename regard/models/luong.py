@@ -16,8 +16,9 @@ section 3.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +52,26 @@ class LuongConfig:
 
     `scope` says which words are looked at: all of them (global), a window that marches along
     (local-m) or is placed by the state (local-p), or a single word drawn by chance (hard).
+    The presets are the rows of table 4, and small: for some ten thousand pairs.
     """
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "global-location": {"scope": "global", "score": "location"},
+        "global-dot": {"scope": "global", "score": "dot"},
+        "global-general": {"scope": "global", "score": "general"},
+        "local-m-dot": {"scope": "local-m", "score": "dot"},
+        "local-m-general": {"scope": "local-m", "score": "general"},
+        "local-p-dot": {"scope": "local-p", "score": "dot"},
+        "local-p-general": {"scope": "local-p", "score": "general"},
+        "small": {
+            "embedding_size": 256,
+            "hidden_size": 256,
+            "layers": 2,
+            "scope": "global",
+            "tied": True,
+            "dropout": 0.35,
+        },
+    }
 
     vocabulary_size: int  # of the target
     source_vocabulary_size: int | None = None  # None: the target's

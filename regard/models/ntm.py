@@ -18,7 +18,9 @@ Beel (2018), "Implementing neural Turing machines", sections 3 and 4.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -34,10 +36,12 @@ FIRST_MEMORY = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class NTMConfig:
-    """Graves et al. (2014), tables 1 and 2. The defaults are the copy task's, LSTM controller.
+    """Graves et al. (2014), tables 1 and 2. The defaults are the copy task's, LSTM controller."""
 
-    feed-forward: controller "feedforward"
-    """
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "copy-lstm": {"controller": "lstm"},
+        "copy-feedforward": {"controller": "feedforward"},
+    }
 
     inputs: int
     outputs: int

@@ -67,10 +67,11 @@ def build(recipe: Recipe, task: Task[Any], resources: Resources) -> Any:
 def assemble(recipe: Recipe, task: Task[Any], resources: Resources) -> Any:
     """The model of a recipe, in the sizes that follow from its data."""
     name, kind = recipe.model["name"], recipe.task["kind"]
-    settings = {key: value for key, value in recipe.model.items() if key not in STARTING}
+    written = {key: value for key, value in recipe.model.items() if key not in STARTING}
     known = {field.name for field in fields(catalog.entry(name).config)}
     sizes = {key: size for key, size in task.sizes(resources).items() if key in known}
-    return catalog.build(name, kind, **sizes, **settings)
+    settings: dict[str, Any] = {**sizes, **written}
+    return catalog.build(name, kind, **settings)
 
 
 def count_training_bytes(model: nn.Module, training: TrainingConfig) -> int:

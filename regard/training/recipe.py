@@ -33,8 +33,22 @@ def read_recipe(name: str, settings: list[str] | None = None) -> Recipe:
     content = parse_content(path.read_bytes(), path)
     apply_settings(content, settings or [])
     inherit(content)
+    expand_preset(content, path)
     check_integers(content, path)
     return check(content, str(path))
+
+
+def expand_preset(content: dict[str, Any], path: Path) -> None:
+    """Put the settings of `model.preset` into [model], where what is written there wins."""
+    model = content.get("model")
+    if not isinstance(model, dict) or "preset" not in model:
+        return
+    where = f"{path}: model"
+    preset = check_value(str, model.pop("preset"), f"{where}.preset")
+    try:
+        content["model"] = {**entry(model.get("name", "")).preset(preset), **model}
+    except ValueError as error:
+        raise ValueError(f"{where}.{error}") from None
 
 
 def parse_recipe(text: bytes, path: Path) -> Recipe:

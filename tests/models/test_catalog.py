@@ -1,4 +1,4 @@
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
@@ -83,3 +83,26 @@ def test_an_unknown_setting_is_answered_with_the_nearest():
 def test_a_config_refuses_what_cannot_work(name, settings, message):
     with pytest.raises(ValueError, match=message):
         MODELS[name].config(vocabulary_size=13, **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [(name, preset) for name in NEURAL for preset in getattr(entry(name).config, "presets", {})],
+)
+def test_every_preset_is_settings_that_its_config_takes(name, preset):
+    sizes = {"vocabulary_size": 13, "classes": 3, "inputs": 9, "outputs": 8}
+    known = {field.name for field in fields(entry(name).config)}
+    given = {key: value for key, value in sizes.items() if key in known}
+    settings = entry(name).preset(preset)
+    config = entry(name).config(**settings, **given)
+    assert {key: getattr(config, key) for key in settings} == settings
+
+
+def test_a_preset_gives_way_to_settings_said_beside_it():
+    model = build("luong", preset="small", vocabulary_size=13, hidden_size=7, embedding_size=7)
+    assert (model.config.scope, model.config.layers, model.config.hidden_size) == ("global", 2, 7)
+
+
+def test_a_preset_that_is_not_there_is_answered_with_the_nearest():
+    with pytest.raises(ValueError, match=r"preset \('hn-avg'\) is not known.*hn-ave"):
+        build("han", preset="hn-avg", vocabulary_size=13, classes=3)

@@ -185,3 +185,22 @@ def test_a_value_as_long_as_a_page_is_shown_in_part(written):
     with pytest.raises(ValueError, match=r"training.steps \('aaa") as told:
         read_recipe(str(written("lstm")), ["training.steps=" + "a" * 9_999])
     assert len(str(told.value)) < 500
+
+
+def test_a_preset_is_spelled_out_and_gives_way_to_what_is_written():
+    settings = ["model.preset=small", "model.dropout=0.25", "model.tied=false"]
+    model = read_recipe("numbers-luong", settings).model
+    assert "preset" not in model
+    assert (model["tied"], model["dropout"], model["layers"]) == (False, 0.25, 1)
+
+
+@pytest.mark.parametrize(
+    ("preset", "message"),
+    [
+        ("smal", r"model\.preset \('smal'\) is not known.*'small'"),
+        ("7", r"model\.preset \(7\)"),
+    ],
+)
+def test_a_preset_that_cannot_be_is_named(preset, message):
+    with pytest.raises(ValueError, match=message):
+        read_recipe("numbers-luong", [f"model.preset={preset}"])
