@@ -20,6 +20,7 @@ from benchmarks import results
 from regard.atomic import write_atomically
 from regard.checkpoints.folders import new_folder, write_json, write_manifest, write_tensors
 from regard.checkpoints.reading import Folder
+from regard.checkpoints.weights import drop_tied
 from regard.checkpoints.zoo import CHECKOUT
 from regard.cli.progress import Progress
 from regard.running import load, train
@@ -40,7 +41,7 @@ def store(run: Path, zoo: Path = CHECKOUT) -> Path:
     place = zoo / loaded.recipe.name
     weights = files.tensors(WEIGHTS)
     if isinstance(loaded.model, nn.Module):  # counts of n-grams are not to be rounded
-        weights = {name: halve(weight) for name, weight in weights.items()}
+        weights = {name: halve(w) for name, w in drop_tied(weights, loaded.model).items()}
     with new_folder(place) as built:
         for name in set(files.entries) - {WEIGHTS, EVALUATION}:
             write_atomically(built / name, files.read(name))

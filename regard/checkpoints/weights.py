@@ -27,12 +27,37 @@ def load_model(make: Callable[[], nn.Module], files: Folder, name: str) -> nn.Mo
     # A parameter may be registered more often than it is stored: once more when it is tied, and
     # before it is left out.
     skeleton = outline(make, max_parameters=100 + 4 * len(weights))
+    weights = fill_tied(weights, skeleton)
     check_weights(weights, skeleton.state_dict(), where)
     # Tables are worked out in double precision, by way of a few copies.
     check_memory(count_parameter_bytes(skeleton) + 8 * count_table_bytes(skeleton), str(files.path))
     model = build_unfilled(make)
     model.load_state_dict(weights)
     return model
+
+
+def drop_tied(weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+    """The weights without those that the model has under an earlier name already."""
+    later = {name for _, *others in shared_names(model) for name in others}
+    return {name: weight for name, weight in weights.items() if name not in later}
+
+
+def fill_tied(weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+    """The weights with all names of those that are stored under one of their names."""
+    filled = dict(weights)
+    for names in shared_names(model):
+        stored = next((name for name in names if name in weights), None)
+        if stored is not None:
+            filled = {**dict.fromkeys(names, weights[stored]), **filled}
+    return filled
+
+
+def shared_names(model: nn.Module) -> list[list[str]]:
+    """The names of each parameter that has several, as a tied table has."""
+    names: dict[Tensor, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(parameter, []).append(name)
+    return [each for each in names.values() if len(each) > 1]
 
 
 def load_arrays(files: Folder, name: str) -> dict[str, NDArray[Any]]:

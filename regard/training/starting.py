@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.checkpoints.reading import Folder, parse_toml
-from regard.checkpoints.weights import check_weights
+from regard.checkpoints.weights import check_weights, fill_tied
 from regard.checkpoints.zoo import find_run
 from regard.config import Recipe
 from regard.tasks import Resources
@@ -77,7 +77,7 @@ def load_start(model: nn.Module, recipe: Recipe) -> None:
     place = Path(recipe.model["from"])
     fresh = tuple(recipe.model.get("fresh", ()))
     wanted = {k: v for k, v in model.state_dict().items() if not starts_with_any(k, fresh)}
-    held = open_run(place).tensors("model.safetensors")
+    held = fill_tied(open_run(place).tensors("model.safetensors"), model)
     found = {name: held[name] for name in wanted if name in held}
     for part in fresh:
         if not any(starts_with_any(name, (part,)) for name in model.state_dict()):
