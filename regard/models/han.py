@@ -15,8 +15,10 @@ classification", section 2.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -35,11 +37,13 @@ POOLINGS = ("attention", "average", "maximum", "last")
 
 @dataclass(frozen=True, kw_only=True)
 class HANConfig:
-    """Yang et al. (2016), section 3.3. The defaults are their HN-ATT.
+    """Yang et al. (2016), section 3.3. The defaults are their HN-ATT; presets: rows of table 2."""
 
-    HN-AVE: pooling "average"
-    HN-MAX: pooling "maximum"
-    """
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "hn-att": {"pooling": "attention"},
+        "hn-ave": {"pooling": "average"},
+        "hn-max": {"pooling": "maximum"},
+    }
 
     vocabulary_size: int
     classes: int
@@ -122,9 +126,10 @@ class Level(nn.Module):
         if config.pooling == "attention":
             self.projection = nn.Linear(self.encoder.output_size, config.attention_size)
             self.context = nn.Parameter(torch.empty(config.attention_size))
-            # Small, so that it starts near a mean. Drawn from N(0, 1) it soon reads one word alone,
-            # the first or last, behind which a bidirectional GRU has the whole sentence.
-            nn.init.uniform_(self.context, -0.1, 0.1)
+            # Not too small, or all weights stay near the mean's and there is little to see; not
+            # too large: drawn from N(0, 1) it soon reads one word alone, the first or last, behind
+            # which a bidirectional GRU has the whole sentence.
+            nn.init.uniform_(self.context, -0.5, 0.5)
             self.attention = Attention(Dot(), sides=sides)
 
     def forward(self, vectors: Tensor, mask: Tensor) -> Tensor:
