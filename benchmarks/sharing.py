@@ -35,7 +35,7 @@ unit = "character"
 [text]
 kind = "character"
 [model]
-name = "transformer-lm"
+name = "gpt2"
 layers = 4
 heads = 4
 model_size = 128

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from benchmarks.racing import Row, compared, compete, print_table, race_apart
 from regard.data.batches import Words
-from regard.models import TransformerLM, TransformerLMConfig
+from regard.models import GPT2, GPT2Config
 from regard.tasks.language_model import NextWord
 from regard.training.memory import keep_freed_memory
 from regard.training.optimizers import clip_gradients, gradient_norm
@@ -112,7 +112,7 @@ def peer_step(ids: Tensor, fused: bool) -> Callable[[], object]:
 
 def our_step(ids: Tensor) -> Callable[[], object]:
     """The step of regard's training loop, on the model of the recipe."""
-    config = TransformerLMConfig(
+    config = GPT2Config(
         vocabulary_size=VOCABULARY,
         longest=CONTEXT,
         model_size=SIZE,
@@ -122,7 +122,7 @@ def our_step(ids: Tensor) -> Callable[[], object]:
         dropout=0.0,
         bias=False,
     )
-    model = TransformerLM(config)
+    model = GPT2(config)
     objective, steps = NextWord(model), optimizer(model, fused=True)
     mask = torch.ones(ROWS, CONTEXT, dtype=torch.bool)
     batch = Words(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), mask)

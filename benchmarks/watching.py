@@ -20,7 +20,7 @@ from benchmarks.memory import measured, peak_megabytes
 from benchmarks.racing import Row, below, compared, print_table, race
 from regard.attention import watch
 from regard.data.batches import Words
-from regard.models import TransformerLM, TransformerLMConfig
+from regard.models import GPT2, GPT2Config
 
 VOCABULARY, LAYERS, HEADS = 50257, 12, 12
 Forward = Callable[[], Any]
@@ -28,7 +28,7 @@ Forward = Callable[[], Any]
 
 def make_ours(tokens: int) -> tuple[nn.Module, Forward]:
     """GPT-2 small as our language model, and a forward pass of it."""
-    config = TransformerLMConfig(
+    config = GPT2Config(
         vocabulary_size=VOCABULARY,
         longest=tokens,
         model_size=768,
@@ -36,7 +36,7 @@ def make_ours(tokens: int) -> tuple[nn.Module, Forward]:
         heads=HEADS,
         feedforward_size=3072,
     )
-    model, ids = TransformerLM(config).eval(), torch.randint(VOCABULARY, (1, tokens))
+    model, ids = GPT2(config).eval(), torch.randint(VOCABULARY, (1, tokens))
     return model, lambda: model(Words.of_ids(ids))
 
 

@@ -27,7 +27,7 @@ keep = 3
 """
 TRANSFORMER = """
 [model]
-name = "transformer-lm"
+name = "gpt2"
 layers = 2
 heads = 2
 model_size = 12

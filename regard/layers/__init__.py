@@ -1,8 +1,8 @@
 """Layers: a tensor in, a tensor out, and no paper's name.
 
 Recurrent networks whose gates can be watched, embeddings, the feed-forward network, layer norm, the
-residual connection, dropout, positions (which live with attention), and a probe of how far a
-gradient reaches back in time.
+residual connection, the Transformer's layer, dropout, positions (which live with attention), and a
+probe of how far a gradient reaches back in time.
 """
 
 from regard.attention import ALiBi, LearnedPositions, RelativeBias, Rotary, Sinusoidal
@@ -15,6 +15,7 @@ from regard.layers.gates import Gates, GRUGates, LSTMGates, RNNGates, watch_gate
 from regard.layers.norm import LayerNorm, Residual, add_residual
 from regard.layers.recurrent import Recurrent
 from regard.layers.state import RecurrentState
+from regard.layers.transformer import TransformerLayer
 
 __all__ = [
     "ALiBi",
@@ -37,6 +38,7 @@ __all__ = [
     "Residual",
     "Rotary",
     "Sinusoidal",
+    "TransformerLayer",
     "add_residual",
     "gradient_flow",
     "watch_gates",

@@ -12,16 +12,17 @@ from regard.models.attentive import AttentiveConfig, AttentiveLM
 from regard.models.bahdanau import Bahdanau, BahdanauConfig
 from regard.models.catalog import MODELS, Entry, build, entry
 from regard.models.dan import DAN, DANConfig
+from regard.models.gpt2 import GPT2, GPT2Config
 from regard.models.han import HAN, HANConfig
 from regard.models.luong import Luong, LuongConfig
 from regard.models.ngram import Ngram, NgramConfig
 from regard.models.recurrent import RecurrentConfig, RecurrentLM
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from regard.models.transformer import TransformerLM, TransformerLMConfig
 from regard.models.window import WindowConfig, WindowLM
 
 __all__ = [
     "DAN",
+    "GPT2",
     "HAN",
     "MODELS",
     "AttentiveConfig",
@@ -30,6 +31,7 @@ __all__ = [
     "BahdanauConfig",
     "DANConfig",
     "Entry",
+    "GPT2Config",
     "HANConfig",
     "Luong",
     "LuongConfig",
@@ -39,8 +41,6 @@ __all__ = [
     "RecurrentLM",
     "Seq2Seq",
     "Seq2SeqConfig",
-    "TransformerLM",
-    "TransformerLMConfig",
     "WindowConfig",
     "WindowLM",
     "build",

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from regard.attention import Additive, Attention
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, GRUCell, Recurrent, RecurrentState
-from regard.models.checks import check_at_least, check_rates, check_tied
+from regard.models.checks import check_at_least, check_rates, check_shared, check_tied
 from regard.models.source import Source
 
 
@@ -65,11 +65,7 @@ class BahdanauConfig:
         check_at_least(1, self, "hidden_size", "attention_size", "readout_size")
         check_rates(self, "dropout")
         check_tied(self, "readout_size", "embedding_size")
-        if self.shared and self.source_vocabulary_size not in (None, self.vocabulary_size):
-            raise ValueError(
-                f"source_vocabulary_size ({self.source_vocabulary_size}) must be vocabulary_size "
-                f"({self.vocabulary_size}) where both sides have one table (shared)"
-            )
+        check_shared(self)
 
 
 @dataclass(frozen=True)

@@ -61,9 +61,7 @@ MODELS: dict[str, Entry] = {
     "window": Entry("window", "WindowConfig", {"language-model": "WindowLM"}),
     "rnn": Entry("recurrent", "RecurrentConfig", {"language-model": "RecurrentLM"}),
     "attentive-rnn": Entry("attentive", "AttentiveConfig", {"language-model": "AttentiveLM"}),
-    "transformer-lm": Entry(
-        "transformer", "TransformerLMConfig", {"language-model": "TransformerLM"}
-    ),
+    "gpt2": Entry("gpt2", "GPT2Config", {"language-model": "GPT2"}),
     "seq2seq": Entry("seq2seq", "Seq2SeqConfig", {"translation": "Seq2Seq"}),
     "bahdanau": Entry("bahdanau", "BahdanauConfig", {"translation": "Bahdanau"}),
     "luong": Entry("luong", "LuongConfig", {"translation": "Luong"}),
@@ -78,9 +76,13 @@ MODELS: dict[str, Entry] = {
     "mlp": Entry("mlp", "MLPConfig", {"table": "MLP"}),
 }
 
+FORMER_NAMES = {"transformer-lm": "gpt2"}
+"""What older run folders call a model."""
+
 
 def entry(name: str) -> Entry:
     """The model of this name."""
+    name = FORMER_NAMES.get(name, name)
     if name not in MODELS:
         raise ValueError(f"model ({name!r}) is not known; {suggest(name, MODELS)}")
     return MODELS[name]

@@ -35,3 +35,12 @@ def check_tied(config: Any, features: str, embedding: str) -> None:
         raise ValueError(
             f"{features} ({size}) must be {embedding} ({other}) where one table serves both (tied)"
         )
+
+
+def check_shared(config: Any) -> None:
+    """Refuse one table for two vocabularies."""
+    if config.shared and config.source_vocabulary_size not in (None, config.vocabulary_size):
+        raise ValueError(
+            f"source_vocabulary_size ({config.source_vocabulary_size}) must be vocabulary_size "
+            f"({config.vocabulary_size}) where both sides have one table (shared)"
+        )

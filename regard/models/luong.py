@@ -38,7 +38,7 @@ from regard.attention import (
 )
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, Recurrent, RecurrentState
-from regard.models.checks import check_at_least, check_one_of, check_rates, check_tied
+from regard.models.checks import check_at_least, check_one_of, check_rates, check_shared, check_tied
 from regard.models.source import Source, StackedEncoder
 
 SCORES = ("dot", "general", "concat", "location")
@@ -69,7 +69,8 @@ class LuongConfig:
             "layers": 2,
             "scope": "global",
             "tied": True,
-            "dropout": 0.35,
+            "shared": True,
+            "dropout": 0.3,
         },
     }
 
@@ -86,6 +87,7 @@ class LuongConfig:
     input_feeding: bool = True
     reverse: bool = True  # read the source backward; positions stay those of the words
     tied: bool = False  # the output layer reads the embedding's table
+    shared: bool = False  # words of source and target have one table, for units they have in common
     dropout: float = 0.2  # of words' vectors, between layers and before the output
 
     def __post_init__(self) -> None:
@@ -95,6 +97,7 @@ class LuongConfig:
         check_one_of(SCOPES, self, "scope")
         check_rates(self, "dropout", "expected_share")
         check_tied(self, "hidden_size", "embedding_size")
+        check_shared(self)
 
 
 @dataclass(frozen=True)
@@ -133,11 +136,14 @@ class Luong(nn.Module):
         self.config = config
         size = config.source_vocabulary_size or config.vocabulary_size
         sizes = (config.embedding_size, config.hidden_size, config.layers)
-        self.encoder = StackedEncoder(size, *sizes, config.reverse, config.dropout)
+        scaled = config.tied and config.shared  # as the decoder's, whose table it then has
+        self.encoder = StackedEncoder(size, *sizes, config.reverse, config.dropout, scaled=scaled)
         self.decoder = Decoder(config)
         self.output = nn.Linear(config.hidden_size, config.vocabulary_size, bias=False)
         if config.tied:
             self.output.weight = self.decoder.embedding.weight
+        if config.shared:
+            self.encoder.embedding.weight = self.decoder.embedding.weight
 
     def forward(self, batch: Pairs) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, target, vocabulary)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, Recurrent, RecurrentState
-from regard.models.checks import check_at_least, check_rates, check_tied
+from regard.models.checks import check_at_least, check_rates, check_shared, check_tied
 from regard.models.source import StackedEncoder
 
 
@@ -33,6 +33,7 @@ class Seq2SeqConfig:
     layers: int = 4
     reverse: bool = True  # read the source backward
     tied: bool = False  # the output layer reads the embedding's table
+    shared: bool = False  # words of source and target have one table, for units they have in common
     dropout: float = 0.0  # of words' vectors, between layers and before the output
 
     def __post_init__(self) -> None:
@@ -40,6 +41,7 @@ class Seq2SeqConfig:
         check_at_least(1, self, "hidden_size", "layers")
         check_rates(self, "dropout")
         check_tied(self, "hidden_size", "embedding_size")
+        check_shared(self)
 
 
 class Seq2Seq(nn.Module):
@@ -52,7 +54,8 @@ class Seq2Seq(nn.Module):
         self.config = config
         size = config.source_vocabulary_size or config.vocabulary_size
         sizes = (config.embedding_size, config.hidden_size, config.layers)
-        self.encoder = StackedEncoder(size, *sizes, config.reverse, config.dropout)
+        scaled = config.tied and config.shared  # as the decoder's, whose table it then has
+        self.encoder = StackedEncoder(size, *sizes, config.reverse, config.dropout, scaled=scaled)
         # A scaled table has the small numbers that an output layer starts with.
         self.embedding = Embedding(
             config.vocabulary_size, config.embedding_size, scaled=config.tied
@@ -62,6 +65,8 @@ class Seq2Seq(nn.Module):
         self.output = nn.Linear(config.hidden_size, config.vocabulary_size)
         if config.tied:
             self.output.weight = self.embedding.weight
+        if config.shared:
+            self.encoder.embedding.weight = self.embedding.weight
 
     def forward(self, batch: Pairs) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, target, vocabulary)

@@ -54,10 +54,11 @@ class StackedEncoder(nn.Module):
         layers: int,
         reverse: bool,
         dropout: float,
+        scaled: bool = False,  # the embedding's vectors, for tables that an output layer reads too
     ):
         super().__init__()
         self.reverse = reverse
-        self.embedding = Embedding(vocabulary_size, embedding_size)
+        self.embedding = Embedding(vocabulary_size, embedding_size, scaled=scaled)
         self.dropout = Dropout(dropout)
         self.recurrent = Recurrent("lstm", embedding_size, hidden_size, layers, dropout=dropout)
 

@@ -26,7 +26,7 @@ COMMANDS = {
 
 @pytest.fixture
 def run(folder):
-    return folder("transformer-lm", GPT)[0]
+    return folder("gpt2", GPT)[0]
 
 
 def manifest(run, change):

@@ -27,10 +27,10 @@ MODELS = {
         "attentive-rnn",
         f'{SMALL}split = "key-value-predict"\nscore = "general"',
     ),
-    "gpt": ("transformer-lm", GPT),
-    "post-norm": ("transformer-lm", f'{GPT}norm = "post"\nbias = false\ntied = false'),
-    "sinusoidal": ("transformer-lm", f'{GPT}positions = "sinusoidal"'),
-    "rotary": ("transformer-lm", f'{GPT}positions = "rotary"'),
+    "gpt": ("gpt2", GPT),
+    "post-norm": ("gpt2", f'{GPT}norm = "post"\nbias = false\ntied = false'),
+    "sinusoidal": ("gpt2", f'{GPT}positions = "sinusoidal"'),
+    "rotary": ("gpt2", f'{GPT}positions = "rotary"'),
     "bahdanau": ("bahdanau", f"{SMALL}embedding_size = 5\nattention_size = 7\nreadout_size = 3"),
     "seq2seq": ("seq2seq", f"{SMALL}embedding_size = 5\nlayers = 2"),
     "luong": ("luong", f"{SMALL}embedding_size = 5\nlayers = 2"),
@@ -114,7 +114,7 @@ def refused(run, words):
 
 @pytest.fixture
 def gpt(folder, monkeypatch):
-    run, _ = folder("transformer-lm", GPT)
+    run, _ = folder("gpt2", GPT)
     monkeypatch.setattr(weights, "build_unfilled", lambda make: pytest.fail("it was built"))
     return run
 
@@ -151,7 +151,7 @@ def test_a_model_that_cannot_be_that_of_the_file_is_refused_in_one_line(line, gp
 
 
 def test_a_table_that_is_in_no_file_counts_too(folder, monkeypatch):
-    run, _ = folder("transformer-lm", f'{GPT}positions = "sinusoidal"')
+    run, _ = folder("gpt2", f'{GPT}positions = "sinusoidal"')
     monkeypatch.setattr(weights, "build_unfilled", lambda make: pytest.fail("it was built"))
     setting(run, "longest = 1_000_000_000_000")
     refused(run, r"run needs 384\.0 TB of memory, and .+ is available")

@@ -22,7 +22,7 @@ log_every = 5
 """,
     "transformer": """
 [model]
-name = "transformer-lm"
+name = "gpt2"
 layers = 2
 heads = 2
 model_size = 16

@@ -10,7 +10,7 @@ from torch import nn
 from torch.testing import assert_close
 
 import regard
-from regard.models import TransformerLM, TransformerLMConfig
+from regard.models import GPT2, GPT2Config
 
 transformers = pytest.importorskip("transformers")
 
@@ -89,8 +89,8 @@ def test_ids_need_no_tokenizer():
 
 def test_our_own_language_model_is_looked_into_the_same_way():
     sizes = {"model_size": 24, "heads": 3, "layers": 2, "feedforward_size": 17, "longest": 16}
-    config = TransformerLMConfig(vocabulary_size=len(WORDS), **sizes)
-    looks = regard.look(TransformerLM(config).eval(), tokenizer(), TEXT)
+    config = GPT2Config(vocabulary_size=len(WORDS), **sizes)
+    looks = regard.look(GPT2(config).eval(), tokenizer(), TEXT)
     assert looks.paths == ("layers.0.attention", "layers.1.attention")
     assert looks.tokens == tuple(TEXT.split())
 

@@ -12,7 +12,7 @@ NEURAL = [name for name in MODELS if name != "ngram"]
 def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
     words = {"vocabulary_size": 13, "dropout": 0.3}
     settings = {
-        "transformer-lm": {**words, "model_size": 24},
+        "gpt2": {**words, "model_size": 24},
         "lstmn": {**words, "embedding_size": 7, "classes": 3},
         "dan": {**words, "embedding_size": 7, "classes": 3},
         "han": {**words, "embedding_size": 7, "classes": 3},
@@ -44,9 +44,9 @@ def test_a_model_of_several_tasks_must_be_told_which():
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
-    wanted = r"model \('transfomer'\).*did you mean 'transformer-lm'\?"
+    wanted = r"model \('gtp2'\).*did you mean 'gpt2'\?"
     with pytest.raises(ValueError, match=wanted):
-        entry("transfomer")
+        entry("gtp2")
 
 
 def test_an_unknown_setting_is_answered_with_the_nearest():
@@ -71,10 +71,10 @@ def test_an_unknown_setting_is_answered_with_the_nearest():
             {"split": "key-value-predict"},
             r"hidden_size \(200\) must be a multiple of 3",
         ),
-        ("transformer-lm", {"heads": 5}, r"model_size \(768\) must be a multiple of heads \(5\)"),
-        ("transformer-lm", {"norm": "mid"}, r"norm \('mid'\) must be one of pre, post"),
-        ("transformer-lm", {"positions": "none"}, r"positions \('none'\) must be one of learned"),
-        ("transformer-lm", {"activation": "tanh"}, r"activation \('tanh'\) must be one of relu"),
+        ("gpt2", {"heads": 5}, r"model_size \(768\) must be a multiple of heads \(5\)"),
+        ("gpt2", {"norm": "mid"}, r"norm \('mid'\) must be one of pre, post"),
+        ("gpt2", {"positions": "none"}, r"positions \('none'\) must be one of learned"),
+        ("gpt2", {"activation": "tanh"}, r"activation \('tanh'\) must be one of relu"),
         ("bahdanau", {"readout_size": 0}, r"readout_size \(0\) must be at least 1"),
         ("lstmn", {"attention_size": 0}, r"attention_size \(0\) must be at least 1"),
         ("lstmn", {"init_range": 0.0}, r"init_range \(0.0\) must be above 0"),

@@ -24,11 +24,11 @@ MODELS = {
     "with itself": ("attentive-rnn", {**LSTM, **ITSELF, "split": "key-value-predict"}),
     "lstmn": ("lstmn", {**LSTM, "attention_size": 7}),
     "two lstmns": ("lstmn", {**LSTM, "layers": 2}),
-    "gpt": ("transformer-lm", GPT),
-    "sinusoidal": ("transformer-lm", {**GPT, "positions": "sinusoidal", "tied": False}),
-    "rotary, post-norm": ("transformer-lm", {**GPT, **POST, "positions": "rotary"}),
+    "gpt": ("gpt2", GPT),
+    "sinusoidal": ("gpt2", {**GPT, "positions": "sinusoidal", "tied": False}),
+    "rotary, post-norm": ("gpt2", {**GPT, **POST, "positions": "rotary"}),
 }
-SEQUENTIAL = [name for name, (kind, _) in MODELS.items() if kind != "transformer-lm"]
+SEQUENTIAL = [name for name, (kind, _) in MODELS.items() if kind != "gpt2"]
 CARRYING = [name for name in SEQUENTIAL if MODELS[name][0] != "lstmn"]
 CLOSE = {"atol": 2e-6, "rtol": 2e-5}
 

@@ -20,9 +20,9 @@ MODELS = {
     "window": ("window", {"vocabulary_size": 11, "direct": True}),
     "rnn": ("rnn", {"vocabulary_size": 11, "tied": True}),
     "attentive": ("attentive-rnn", {"vocabulary_size": 11, "split": "key-value"}),
-    "gpt": ("transformer-lm", GPT),
-    "sinusoidal": ("transformer-lm", {**GPT, "positions": "sinusoidal"}),
-    "rotary, without biases": ("transformer-lm", {**GPT, "positions": "rotary", "bias": False}),
+    "gpt": ("gpt2", GPT),
+    "sinusoidal": ("gpt2", {**GPT, "positions": "sinusoidal"}),
+    "rotary, without biases": ("gpt2", {**GPT, "positions": "rotary", "bias": False}),
     "bahdanau": ("bahdanau", {"vocabulary_size": 11, "hidden_size": 13}),
 }
 
@@ -69,7 +69,7 @@ def test_what_is_drawn_in_another_way_leaves_the_generator_alone_too():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(("name", "layers"), [("transformer-lm", 10**9), ("rnn", 2**62)])
+@pytest.mark.parametrize(("name", "layers"), [("gpt2", 10**9), ("rnn", 2**62)])
 def test_a_billion_layers_are_not_waited_for(name, layers):
     with pytest.raises(ValueError, match="the model has more than 50 parameters"):
         outline(lambda: build(name, vocabulary_size=11, layers=layers), max_parameters=50)
@@ -78,13 +78,13 @@ def test_a_billion_layers_are_not_waited_for(name, layers):
 @pytest.mark.parametrize("size", [12 * 10**12, 12 * 2**58])
 def test_sizes_that_no_tensor_has_are_refused_in_one_line(size):
     with pytest.raises(ValueError, match=r"no model has sizes like these: .+") as told:
-        outline(lambda: build("transformer-lm", vocabulary_size=11, model_size=size))
+        outline(lambda: build("gpt2", vocabulary_size=11, model_size=size))
     assert "\n" not in str(told.value)
 
 
 def test_a_table_larger_than_any_memory_is_only_outlined():
     settings = {**GPT, "positions": "sinusoidal", "longest": 10**12}
-    assert count_table_bytes(outline(lambda: build("transformer-lm", **settings))) == 48 * 10**12
+    assert count_table_bytes(outline(lambda: build("gpt2", **settings))) == 48 * 10**12
 
 
 def test_another_thread_may_build_what_it_likes():

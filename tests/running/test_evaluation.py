@@ -17,7 +17,7 @@ MODELS = {
     "rnn": 'model={name="rnn", hidden_size=11}',
     "window": 'model={name="window", order=4, embedding_size=5, hidden_size=7}',
     "attentive": 'model={name="attentive-rnn", hidden_size=12, window=4}',
-    "transformer": 'model={name="transformer-lm", layers=2, heads=2, model_size=12, longest=16}',
+    "transformer": 'model={name="gpt2", layers=2, heads=2, model_size=12, longest=16}',
 }
 CASES = [
     *((model, feed) for model in MODELS for feed in ("columns", "windows", "sentences")),

@@ -1,4 +1,4 @@
-"""A decoder-only Transformer language model.
+"""GPT-2: a Transformer that only writes, and the Transformer language models like it.
 
 x = E[words] + P[positions]
 x = x + MultiHead(norm(x)),  x = x + FeedForward(norm(x))   in each layer
@@ -16,9 +16,9 @@ learners", section 2.3.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -28,14 +28,12 @@ from regard.attention import (
     KeyValueCache,
     LearnedPositions,
     Mask,
-    MultiHead,
     Packed,
     Padding,
-    Rotary,
     Sinusoidal,
 )
 from regard.data.batches import Words
-from regard.layers import Dropout, Embedding, FeedForward, LayerNorm, add_residual
+from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.models.checks import check_at_least, check_one_of, check_rates
 from regard.models.padding import document_positions, lengths_from_first_word
 
@@ -43,12 +41,15 @@ RESIDUAL_WEIGHTS = ("attention.output.weight", "feedforward.contract.weight")  #
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerLMConfig:
-    """Radford et al. (2019), table 2. The defaults are its smallest model, GPT-2 small.
+class GPT2Config:
+    """Radford et al. (2019), table 2. The defaults are its smallest model; presets are its rows."""
 
-    medium: layers 24, model_size 1024, heads 16
-    large:  layers 36, model_size 1280, heads 20
-    """
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "small": {},
+        "medium": {"layers": 24, "model_size": 1024, "heads": 16},
+        "large": {"layers": 36, "model_size": 1280, "heads": 20},
+        "xl": {"layers": 48, "model_size": 1600, "heads": 25},
+    }
 
     vocabulary_size: int
     longest: int = 1024  # positions
@@ -81,19 +82,19 @@ class TransformerLMConfig:
 
 
 @dataclass(frozen=True)
-class TransformerState:
+class GPT2State:
     """The keys and values of all that was said, a cache for each layer."""
 
     caches: tuple[KeyValueCache, ...]
     length: int = 0  # positions in the caches, padding among them
     lengths: Tensor | None = None  # (batch,), words among them; None when all of them are
 
-    def pick(self, rows: Tensor) -> TransformerState:
+    def pick(self, rows: Tensor) -> GPT2State:
         lengths = None if self.lengths is None else self.lengths.index_select(0, rows)
         caches = tuple(cache.pick(rows) for cache in self.caches)
         return replace(self, caches=caches, lengths=lengths)
 
-    def detach(self) -> TransformerState:
+    def detach(self) -> GPT2State:
         return replace(self, caches=tuple(cache.detach() for cache in self.caches))
 
     def branch(self) -> tuple[KeyValueCache, ...]:
@@ -101,19 +102,19 @@ class TransformerState:
         return tuple(cache.branch() for cache in self.caches)
 
 
-class TransformerLM(nn.Module):
+class GPT2(nn.Module):
     """Look at every word so far, layer upon layer, and predict the next."""
 
     carries = False
 
-    def __init__(self, config: TransformerLMConfig):
+    def __init__(self, config: GPT2Config):
         super().__init__()
         self.config = config
         sinusoidal = config.positions == "sinusoidal"
         self.embedding = Embedding(config.vocabulary_size, config.model_size, scaled=sinusoidal)
         self.positions = _make_positions(config)
         self.dropout = Dropout(config.dropout)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(_make_layer(config) for _ in range(config.layers))
         final = LayerNorm(config.model_size, config.eps)
         self.norm = final if config.norm == "pre" else nn.Identity()
         self.output = nn.Linear(config.model_size, config.vocabulary_size, bias=False)
@@ -123,8 +124,8 @@ class TransformerLM(nn.Module):
         return self.output(self.features(batch)[0])  # (batch, position, vocabulary)
 
     def features(
-        self, batch: Words, state: TransformerState | None = None
-    ) -> tuple[Tensor, TransformerState | None]:
+        self, batch: Words, state: GPT2State | None = None
+    ) -> tuple[Tensor, GPT2State | None]:
         """What the output layer reads, (batch, position, model).
 
         With a state the words go on from there, and the state behind them is handed back.
@@ -154,25 +155,25 @@ class TransformerLM(nn.Module):
             vectors = layer(vectors, mask, cache)
         return self.norm(vectors)
 
-    def start(self, batch: Words) -> TransformerState:
-        state = TransformerState(tuple(KeyValueCache() for _ in self.layers))
+    def start(self, batch: Words) -> GPT2State:
+        state = GPT2State(tuple(KeyValueCache() for _ in self.layers))
         return self._continue_from(state, batch.inputs, _count_words(batch, state))[1]
 
-    def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+    def step(self, ids: Tensor, state: GPT2State) -> tuple[Tensor, GPT2State]:
         """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""
         lengths = None if state.lengths is None else state.lengths + 1
         vectors, state = self._continue_from(state, ids.unsqueeze(1), lengths)
         return self.output(vectors.squeeze(1)), state
 
     def _continue_from(
-        self, state: TransformerState, ids: Tensor, lengths: Tensor | None
-    ) -> tuple[Tensor, TransformerState]:
+        self, state: GPT2State, ids: Tensor, lengths: Tensor | None
+    ) -> tuple[Tensor, GPT2State]:
         """Read on behind a state; `lengths` counts the words of each row when these are read."""
         positions, mask = self._locate(ids.shape[1], state.length, lengths)
         caches = state.branch()
         vectors = self._compute_features(ids, positions, mask, caches)
         length = state.length + ids.shape[1]
-        return vectors, TransformerState(caches, length, lengths)
+        return vectors, GPT2State(caches, length, lengths)
 
     def _locate(
         self, count: int, before: int, lengths: Tensor | None
@@ -224,37 +225,21 @@ class TransformerLM(nn.Module):
                 nn.init.normal_(weight, std=self.config.init_std * scale)
 
 
-class Layer(nn.Module):
-    """pre:  x = x + drop(attention(norm(x))),  x = x + drop(feedforward(norm(x)))
-    post: x = norm(x + drop(attention(x))),  x = norm(x + drop(feedforward(x)))
-    """
-
-    def __init__(self, config: TransformerLMConfig):
-        super().__init__()
-        size, rate = config.model_size, config.attention_dropout
-        self.attention_norm = LayerNorm(size, config.eps)
-        self.attention = MultiHead(
-            size,
-            config.heads,
-            position=Rotary(size // config.heads) if config.positions == "rotary" else None,
-            dropout=config.dropout if rate is None else rate,
-            sides=("words", "words"),
-        )
-        self.feedforward_norm = LayerNorm(size, config.eps)
-        hidden_size = config.feedforward_size or 4 * size
-        self.feedforward = FeedForward(size, hidden_size, config.activation)
-        self.dropout = Dropout(config.dropout)
-        self.norm_placement = config.norm
-
-    def forward(self, x: Tensor, mask: Mask, cache: KeyValueCache | None = None) -> Tensor:
-        """(batch, position, model) → the same."""
-        attention = partial(self.attention, mask=mask, cache=cache)
-        x = add_residual(x, attention, self.attention_norm, self.dropout, self.norm_placement)
-        norm = self.feedforward_norm
-        return add_residual(x, self.feedforward, norm, self.dropout, self.norm_placement)
+def _make_layer(config: GPT2Config) -> TransformerLayer:
+    return TransformerLayer(
+        config.model_size,
+        config.heads,
+        config.feedforward_size or 4 * config.model_size,
+        activation=config.activation,
+        norm=config.norm,
+        rotary=config.positions == "rotary",
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        eps=config.eps,
+    )
 
 
-def _make_positions(config: TransformerLMConfig) -> LearnedPositions | Sinusoidal | None:
+def _make_positions(config: GPT2Config) -> LearnedPositions | Sinusoidal | None:
     """Rotary positions turn queries and keys inside the attention, so nothing is added here."""
     if config.positions == "rotary":
         return None
@@ -263,7 +248,7 @@ def _make_positions(config: TransformerLMConfig) -> LearnedPositions | Sinusoida
     return LearnedPositions(config.longest, config.model_size)
 
 
-def _count_words(batch: Words, state: TransformerState) -> Tensor | None:
+def _count_words(batch: Words, state: GPT2State) -> Tensor | None:
     """How many words each row has when this batch is read behind the state."""
     mask = batch.mask
     if batch.documents is not None:

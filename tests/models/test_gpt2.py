@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from regard.attention import watch
 from regard.data.batches import Words
-from regard.models.transformer import TransformerLM, TransformerLMConfig
+from regard.models.gpt2 import GPT2, GPT2Config
 
 SMALL = {"vocabulary_size": 11, "model_size": 12, "heads": 3, "layers": 2, "longest": 19}
 CLOSE = {"atol": 2e-6, "rtol": 2e-5}
@@ -15,7 +15,7 @@ CLOSE = {"atol": 2e-6, "rtol": 2e-5}
 
 def shaken(**settings):
     """A model whose weights are all large enough to matter, its norms and biases too."""
-    model = TransformerLM(TransformerLMConfig(**SMALL, **settings)).eval()
+    model = GPT2(GPT2Config(**SMALL, **settings)).eval()
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(torch.randn_like(weight), alpha=0.3)
@@ -67,7 +67,7 @@ def test_the_defaults_are_gpt_2(words):
 
 def test_gpt_2_small_has_124_million_weights():
     with torch.device("meta"):
-        model = TransformerLM(TransformerLMConfig(vocabulary_size=50_257))
+        model = GPT2(GPT2Config(vocabulary_size=50_257))
     assert sum(weight.numel() for weight in model.parameters()) == 124_439_808
 
 
@@ -99,7 +99,7 @@ def test_post_norm_with_relu_is_torch_s_encoder_under_a_causal_mask(words):
 
 
 def test_residual_projections_start_smaller_the_deeper_the_model():
-    model = TransformerLM(TransformerLMConfig(vocabulary_size=11, model_size=96, layers=8, heads=3))
+    model = GPT2(GPT2Config(vocabulary_size=11, model_size=96, layers=8, heads=3))
     for name, weight in model.named_parameters():
         spread = weight.std().item() if weight.dim() > 1 else 0.0
         if name.endswith(("attention.output.weight", "feedforward.contract.weight")):
@@ -111,7 +111,7 @@ def test_residual_projections_start_smaller_the_deeper_the_model():
 
 
 def test_a_model_without_biases_has_none():
-    model = TransformerLM(TransformerLMConfig(**SMALL, bias=False))
+    model = GPT2(GPT2Config(**SMALL, bias=False))
     assert not [name for name, _ in model.named_parameters() if name.endswith("bias")]
 
 
@@ -157,7 +157,7 @@ def test_packed_documents_are_read_as_if_each_were_alone(positions):
 
 
 def test_a_row_may_hold_more_words_than_there_are_positions_if_no_document_does():
-    model = TransformerLM(TransformerLMConfig(**SMALL))
+    model = GPT2(GPT2Config(**SMALL))
     ids = torch.zeros(1, 38, dtype=torch.long)
     documents = torch.arange(38).unsqueeze(0) // 19
     assert model(Words(ids, ids, ids >= 0, documents)).shape == (1, 38, 11)
@@ -167,7 +167,7 @@ def test_a_row_may_hold_more_words_than_there_are_positions_if_no_document_does(
 
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary"])
 def test_a_text_longer_than_the_positions_is_refused_with_both_numbers(positions, words):
-    model = TransformerLM(TransformerLMConfig(**SMALL, positions=positions))
+    model = GPT2(GPT2Config(**SMALL, positions=positions))
     message = r"the text has 20 tokens, but this model has 19 positions \(longest\)"
     with pytest.raises(ValueError, match=message):
         model(words(2, 20))
@@ -261,9 +261,9 @@ def test_all_layers_of_a_step_share_one_written_mask():
 
 
 def test_dropout_acts_in_training_only(words):
-    model, batch = TransformerLM(TransformerLMConfig(**SMALL, dropout=0.5)), words(2, 7)
+    model, batch = GPT2(GPT2Config(**SMALL, dropout=0.5)), words(2, 7)
     assert not torch.equal(model(batch), model(batch))
     model.eval()
     assert torch.equal(model(batch), model(batch))
-    quiet = TransformerLM(TransformerLMConfig(**SMALL, attention_dropout=0.0))
+    quiet = GPT2(GPT2Config(**SMALL, attention_dropout=0.0))
     assert quiet.layers[0].attention.attention.dropout == 0.0
