@@ -28,7 +28,7 @@ SCORES_PER_BLOCK = 1 << 20
 MAX_PLAIN_CAUSAL_SCORES = 128 * 128
 _AVX512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
 MAX_PLAIN_SCORES = MAX_PLAIN_CAUSAL_SCORES if _AVX512 else 0
-"""Up to this many scores, an attention without a mask takes two plain products on a CPU."""
+"""Up to this many scores, queries that all see the same keys take two plain products on a CPU."""
 
 Selection = int | slice | list[int]
 
@@ -324,6 +324,10 @@ def _takes_plain_products(comparison: InnerProduct, mask: Mask | None) -> bool:
         return False
     if mask is None:
         return queries * keys <= MAX_PLAIN_SCORES
+    if mask.rows_alike:
+        # The one query of a decoder's step looks at slices of a cache, which the kernel takes as
+        # they lie.
+        return queries > 1 and queries * keys <= MAX_PLAIN_SCORES
     square = isinstance(mask, Causal) and 1 < queries == keys
     return square and queries * keys <= MAX_PLAIN_CAUSAL_SCORES
 

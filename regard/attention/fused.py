@@ -10,12 +10,15 @@ it would multiply mostly padding; there the blocks take two plain products each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -31,6 +34,9 @@ from regard.attention.weighings import masked_softmax
 
 MAX_WRITTEN_ENTRIES = 1 << 22
 """How many mask entries may be written out at once: 16 MB of numbers."""
+
+MAX_KEYS_IN_SMALL_PRODUCTS = 256
+"""Up to so many keys the kernel's own products are small ones, for which oneDNN is no help."""
 
 WIDE = 4
 """Values this many times as wide as their keys are not worth the padding."""
@@ -90,31 +96,49 @@ def _context_dtype(values: Tensor) -> torch.dtype:
 def plain_context(
     comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
 ) -> Tensor:
-    """The same by two plain products over all heads; the mask is none, or causal."""
+    """The same by two plain products over all heads; the mask is none, causal, or alike for all
+    queries."""
+    scale, bias = comparison.scale * sharpness, _plain_bias(comparison, mask)
+    if bias is None:
+        return fused_context(comparison, values, mask, sharpness)
     q, k, v = (_to_four_axes(x).squeeze(1) for x in (comparison.queries, comparison.keys, values))
-    scale, causal = comparison.scale * sharpness, mask is not None
     if q.dtype in HALF_DTYPES or torch.is_autocast_enabled(q.device.type):
-        context = _plain_half_context(q, k, v, scale, causal)
+        context = _plain_half_context(q, k, v, scale, bias)
     else:
-        context = torch.bmm(_plain_weights(q, k, scale, causal), v)
+        context = torch.bmm(_plain_weights(q, k, scale, bias), v)
     return context.reshape(*comparison.queries.shape[:-1], values.shape[-1])
 
 
-def _plain_weights(q: Tensor, k: Tensor, scale: float, causal: bool) -> Tensor:
+def _plain_bias(comparison: InnerProduct, mask: Mask | None) -> Tensor | None:
+    """What is added to the scores (batch · …, query, key): 0 where one may look, else −∞; None if
+    somebody may look nowhere, for whom a plain softmax would be NaN."""
+    queries, keys = comparison.sizes
+    dtype = torch.promote_types(comparison.dtype, torch.float32)
+    device = comparison.device
+    if mask is None:
+        return torch.zeros((), dtype=dtype, device=device)
+    if isinstance(mask, Causal):
+        hidden = torch.full((queries, keys), float("-inf"), dtype=dtype, device=device)
+        return hidden.triu(1)
+    leading = comparison.queries.shape[:-2]
+    shared = mask if isinstance(mask, Written) else mask.written(1, keys, device)
+    if shared.blind:
+        return None
+    bias = fit(shared.bias(dtype), comparison.axes)
+    return bias.expand(*leading, 1, keys).reshape(leading.numel(), 1, keys)
+
+
+def _plain_weights(q: Tensor, k: Tensor, scale: float, bias: Tensor) -> Tensor:
     """(batch · …, query, key)"""
-    if causal:
-        bias = q.new_full((q.shape[1], k.shape[1]), float("-inf")).triu(1)
-    else:
-        bias = q.new_zeros(())
     return torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale).softmax(dim=-1)
 
 
-def _plain_half_context(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Tensor:
+def _plain_half_context(q: Tensor, k: Tensor, v: Tensor, scale: float, bias: Tensor) -> Tensor:
     """In the precision the kernel would answer with, and like the kernel with float32 scores:
     in float16 they overflow, and in bfloat16 they lose digits that the softmax makes shares of."""
     dtype = _context_dtype(v)
     with without_autocast(v.device):
-        weights = _plain_weights(at_least_single(q), at_least_single(k), scale, causal)
+        weights = _plain_weights(at_least_single(q), at_least_single(k), scale, bias)
         # CPUs multiply bfloat16 as it is, but widen float16 number by number.
         v = v if dtype == torch.bfloat16 else at_least_single(v)
         return torch.bmm(weights.to(v.dtype), v).to(dtype)
@@ -259,14 +283,12 @@ def _sdpa(
     elif value_size < size:
         values = F.pad(values, (0, size - value_size))
     if queries.dim() == 4:
-        context = F.scaled_dot_product_attention(
-            queries, keys, values, attn_mask, is_causal=causal, scale=scale
-        )
+        context = _call_kernel(queries, keys, values, attn_mask, scale, causal)
     else:
         if attn_mask is not None:
             attn_mask = _to_four_axes(attn_mask.expand(*queries.shape[:-2], *attn_mask.shape[-2:]))
         q, k, v = (_to_four_axes(x) for x in (queries, keys, values))
-        context = F.scaled_dot_product_attention(q, k, v, attn_mask, is_causal=causal, scale=scale)
+        context = _call_kernel(q, k, v, attn_mask, scale, causal)
         context = context.reshape(*queries.shape[:-1], context.shape[-1])
     return context if context.shape[-1] == value_size else context[..., :value_size]
 
@@ -274,3 +296,63 @@ def _sdpa(
 def _to_four_axes(tensor: Tensor) -> Tensor:
     """(batch, …, position, size) as (batch · …, 1, position, size)."""
     return tensor.reshape(tensor.shape[:-2].numel(), 1, *tensor.shape[-2:])
+
+
+def _call_kernel(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    attn_mask: Tensor | None,
+    scale: float,
+    causal: bool,
+) -> Tensor:
+    kernel = partial(
+        F.scaled_dot_product_attention, attn_mask=attn_mask, is_causal=causal, scale=scale
+    )
+    learned_mask = attn_mask is not None and attn_mask.requires_grad
+    if learned_mask or not _has_slow_products(queries, keys):
+        return kernel(queries, keys, values)
+    if torch.is_grad_enabled():
+        return _WithHighestPrecision.apply(kernel, queries, keys, values)  # type: ignore[no-untyped-call]
+    with _highest_precision():
+        return kernel(queries, keys, values)
+
+
+def _has_slow_products(queries: Tensor, keys: Tensor) -> bool:
+    """Whether the kernel would hand small products to oneDNN, as it does on CPUs below the highest
+    precision: what they cost to set up is then several times the work."""
+    several, few = queries.shape[-2] > 1, keys.shape[-2] <= MAX_KEYS_IN_SMALL_PRODUCTS
+    lowered = torch.get_float32_matmul_precision() != "highest"
+    return queries.is_cpu and several and few and lowered and not torch.compiler.is_compiling()
+
+
+class _WithHighestPrecision(torch.autograd.Function):
+    """The kernel while float32 products have the highest precision, forward and backward."""
+
+    @staticmethod
+    def forward(ctx: Any, kernel: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        needed = ctx.needs_input_grad[1:]
+        copies = [x.detach().requires_grad_(need) for x, need in zip(inputs, needed, strict=True)]
+        with torch.enable_grad(), _highest_precision():
+            context = kernel(*copies)
+        ctx.save_for_backward(context, *copies)
+        return context.detach()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        context, *copies = ctx.saved_tensors
+        learned = [x for x in copies if x.requires_grad]
+        with torch.enable_grad(), _highest_precision():
+            found = iter(torch.autograd.grad(context, learned, gradients, retain_graph=True))
+        return (None, *(next(found) if x.requires_grad else None for x in copies))
+
+
+@contextmanager
+def _highest_precision() -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

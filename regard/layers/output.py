@@ -95,16 +95,26 @@ def _requires_grad(tensor: Tensor | None) -> bool:
 def _chunks(
     features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Some rows at a time: which, their probabilities (rows, vocabulary), their loss summed."""
+    """Some rows at a time: which, their probabilities (rows, vocabulary), their loss summed.
+
+    The probabilities are the caller's until the next are asked for, which take their place: memory
+    that is new is given page by page, and for tensors of this size that costs more than a softmax.
+    """
     step = max(1, MAX_LOGITS_PER_CHUNK // weight.shape[0])
-    for first in range(0, features.shape[0], step):
-        rows = slice(first, first + step)
-        row_targets = targets[rows].unsqueeze(-1)
-        # Unnamed, the logits are gone once they are probabilities.
-        yield (
-            rows,
-            *_softmax_and_loss(F.linear(features[rows], weight, bias), row_targets, smoothing),
-        )
+    count = features.shape[0]
+    logits_buffer, probs_buffer = (
+        features.new_empty(min(step, count), weight.shape[0]) for _ in range(2)
+    )
+    for first in range(0, count, step):
+        rows = slice(first, min(first + step, count))
+        size = rows.stop - rows.start
+        logits, probs = logits_buffer[:size], probs_buffer[:size]
+        if bias is None:
+            torch.mm(features[rows], weight.T, out=logits)
+        else:
+            torch.addmm(bias, features[rows], weight.T, out=logits)
+        torch.softmax(logits, dim=-1, out=probs)
+        yield rows, probs, _sum_loss(logits, probs, targets[rows].unsqueeze(-1), smoothing)
 
 
 def _sum_losses(losses: list[Tensor], like: Tensor) -> Tensor:
@@ -115,22 +125,20 @@ def _sum_losses(losses: list[Tensor], like: Tensor) -> Tensor:
     return total.to(like.dtype)
 
 
-def _softmax_and_loss(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """softmax(logits), (rows, vocabulary), and the loss of these rows, summed."""
-    if smoothing:
-        log_probs = F.log_softmax(logits, dim=-1)
-        at_target, everywhere = log_probs.gather(1, targets), log_probs.mean(dim=-1, keepdim=True)
-        loss = (1 - smoothing) * at_target + smoothing * everywhere
-        return log_probs.exp_(), -loss.sum(dtype=torch.float64)
+def _sum_loss(logits: Tensor, probs: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+    """The loss of these rows, whose probabilities have been taken, summed."""
     # The exponentials are taken once. Only a probability too small to be written needs its
     # logarithm the long way.
-    probs = logits.softmax(dim=-1)
     at_target = probs.gather(1, targets)
     if bool((at_target >= torch.finfo(probs.dtype).tiny).all()):
         log_probs = at_target.log()
     else:
         log_probs = F.log_softmax(logits, dim=-1).gather(1, targets)
-    return probs, -log_probs.sum(dtype=torch.float64)
+    if smoothing:
+        # log p = logit − c, with the same c for all words of a row
+        everywhere = logits.mean(dim=-1, keepdim=True) - logits.gather(1, targets) + log_probs
+        log_probs = (1 - smoothing) * log_probs + smoothing * everywhere
+    return -log_probs.sum(dtype=torch.float64)
 
 
 def _logit_gradient(probs: Tensor, targets: Tensor, smoothing: float) -> Tensor:

@@ -528,3 +528,27 @@ def test_few_tokens_under_a_causal_mask_read_what_the_kernel_reads(leading, monk
         read.append((context, *torch.autograd.grad(context.square().sum(), tensors)))
     for explicit, kernel in zip(*read, strict=True):
         assert_close(explicit, kernel)
+
+
+@pytest.mark.parametrize("leading", [(2,), (2, 3)])
+def test_few_tokens_under_padding_read_what_the_kernel_reads(leading, monkeypatch):
+    queries = torch.randn(*leading, 5, 7, requires_grad=True)
+    keys, values = (torch.randn(*leading, 9, 7, requires_grad=True) for _ in range(2))
+    tensors = (queries, keys, values)
+    for lengths in ([9, 4], [9, 0]):  # who sees no key reads nothing
+        mask, read = Padding(torch.tensor(lengths)), []
+        for few in (5 * 9, 0):
+            monkeypatch.setattr(attention_module, "MAX_PLAIN_SCORES", few)
+            context = Attention(ScaledDot())(*tensors, mask=mask).context
+            read.append((context, *torch.autograd.grad(context.square().sum(), tensors)))
+        for explicit, kernel in zip(*read, strict=True):
+            assert_close(explicit, kernel)
+
+
+def test_padding_over_few_tokens_takes_plain_products(monkeypatch):
+    monkeypatch.setattr(attention_module, "MAX_PLAIN_SCORES", 5 * 9)
+    monkeypatch.setattr(attention_module, "fused_context", None)
+    queries, keys = torch.randn(2, 5, 7), torch.randn(2, 9, 7)
+    Attention(ScaledDot())(queries, keys, keys, mask=Padding(torch.tensor([9, 4])))
+    with pytest.raises(TypeError):  # one more query is one too many
+        Attention(ScaledDot())(torch.randn(2, 6, 7), keys, keys, Padding(torch.tensor([9, 4])))
