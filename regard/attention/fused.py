@@ -23,9 +23,9 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from regard.attention.comparisons import InnerProduct
+from regard.attention.dropout import drop
 from regard.attention.masks import Causal, Mask, Written, fit
 from regard.attention.precision import (
-    HALF_DTYPES,
     at_least_single,
     autocast_dtype,
     without_autocast,
@@ -94,54 +94,55 @@ def _context_dtype(values: Tensor) -> torch.dtype:
 
 
 def plain_context(
-    comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
+    comparison: InnerProduct,
+    values: Tensor,
+    mask: Mask | None,
+    sharpness: float,
+    dropout: float = 0.0,
 ) -> Tensor:
     """The same by two plain products over all heads; the mask is none, causal, or alike for all
-    queries."""
-    scale, bias = comparison.scale * sharpness, _plain_bias(comparison, mask)
-    if bias is None:
-        return fused_context(comparison, values, mask, sharpness)
+    queries. Unlike the kernel it can drop weights.
+
+    In the precision the kernel would answer with, and like the kernel with float32 scores: in
+    float16 they overflow, and in bfloat16 they lose digits that the softmax makes shares of.
+    """
     q, k, v = (_to_four_axes(x).squeeze(1) for x in (comparison.queries, comparison.keys, values))
-    if q.dtype in HALF_DTYPES or torch.is_autocast_enabled(q.device.type):
-        context = _plain_half_context(q, k, v, scale, bias)
-    else:
-        context = torch.bmm(_plain_weights(q, k, scale, bias), v)
+    dtype = _context_dtype(v)
+    with without_autocast(v.device):
+        q, k = at_least_single(q), at_least_single(k)
+        bias, sees = _plain_bias(comparison, mask, q.dtype)
+        scores = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=comparison.scale * sharpness)
+        weights = scores.softmax(dim=-1)  # (batch · …, query, key)
+        weights = drop(weights if sees is None else weights * sees, dropout)
+        # CPUs multiply bfloat16 as it is, but widen float16 number by number.
+        v = v if dtype == torch.bfloat16 else at_least_single(v)
+        context = torch.bmm(weights.to(v.dtype), v).to(dtype)
     return context.reshape(*comparison.queries.shape[:-1], values.shape[-1])
 
 
-def _plain_bias(comparison: InnerProduct, mask: Mask | None) -> Tensor | None:
-    """What is added to the scores (batch · …, query, key): 0 where one may look, else −∞; None if
-    somebody may look nowhere, for whom a plain softmax would be NaN."""
-    queries, keys = comparison.sizes
-    dtype = torch.promote_types(comparison.dtype, torch.float32)
-    device = comparison.device
+def _plain_bias(
+    comparison: InnerProduct, mask: Mask | None, dtype: torch.dtype
+) -> tuple[Tensor, Tensor | None]:
+    """What is added to the scores (batch · …, query, key), 0 where one may look, else −∞; and what
+    the weights are multiplied by if somebody may look nowhere, for whom a softmax would be NaN."""
+    (queries, keys), device = comparison.sizes, comparison.device
     if mask is None:
-        return torch.zeros((), dtype=dtype, device=device)
+        return torch.zeros((), dtype=dtype, device=device), None
     if isinstance(mask, Causal):
         hidden = torch.full((queries, keys), float("-inf"), dtype=dtype, device=device)
-        return hidden.triu(1)
+        return hidden.triu(1), None
+    written = mask if isinstance(mask, Written) else mask.written(1, keys, device)
+    bias, sees = written.bias(dtype), None
     leading = comparison.queries.shape[:-2]
-    shared = mask if isinstance(mask, Written) else mask.written(1, keys, device)
-    if shared.blind:
-        return None
-    bias = fit(shared.bias(dtype), comparison.axes)
-    return bias.expand(*leading, 1, keys).reshape(leading.numel(), 1, keys)
 
+    def for_all_heads(tensor: Tensor) -> Tensor:
+        shape = (*leading, 1, tensor.shape[-1])
+        return fit(tensor, comparison.axes).expand(shape).reshape(leading.numel(), *shape[-2:])
 
-def _plain_weights(q: Tensor, k: Tensor, scale: float, bias: Tensor) -> Tensor:
-    """(batch · …, query, key)"""
-    return torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale).softmax(dim=-1)
-
-
-def _plain_half_context(q: Tensor, k: Tensor, v: Tensor, scale: float, bias: Tensor) -> Tensor:
-    """In the precision the kernel would answer with, and like the kernel with float32 scores:
-    in float16 they overflow, and in bfloat16 they lose digits that the softmax makes shares of."""
-    dtype = _context_dtype(v)
-    with without_autocast(v.device):
-        weights = _plain_weights(at_least_single(q), at_least_single(k), scale, bias)
-        # CPUs multiply bfloat16 as it is, but widen float16 number by number.
-        v = v if dtype == torch.bfloat16 else at_least_single(v)
-        return torch.bmm(weights.to(v.dtype), v).to(dtype)
+    if written.blind:
+        seen = written.allowed.any(dim=-1, keepdim=True)
+        bias, sees = bias.masked_fill(~seen, 0.0), for_all_heads(seen.to(dtype))
+    return for_all_heads(bias), sees
 
 
 def _blockwise_context(

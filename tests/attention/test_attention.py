@@ -260,10 +260,13 @@ def test_dropout_thins_what_is_read_and_not_the_weights():
     assert_close(keep.context, scaled_dot_product_attention(queries, keys, values))
 
 
-@pytest.mark.parametrize("path", ["as it is", "blocked", "edited"])
-def test_dropout_hides_its_share_and_makes_up_for_it(path, take):
+@pytest.mark.parametrize("path", ["as it is", "blocked", "edited", "plain"])
+def test_dropout_hides_its_share_and_makes_up_for_it(path, take, monkeypatch):
     """Every value is 1: each context is the weight that was left, divided by 1 − 0.4."""
-    take(path)
+    if path == "plain":
+        monkeypatch.setattr(attention_module, "MAX_PLAIN_CAUSAL_SCORES", 500 * 100)
+    else:
+        take(path)
     attention = Attention(Dot(), dropout=0.4)
     changes = {"attention": lambda weights, mask, call: weights} if path == "edited" else {}
     rows = torch.zeros(1, 500, 3)
@@ -552,3 +555,15 @@ def test_padding_over_few_tokens_takes_plain_products(monkeypatch):
     Attention(ScaledDot())(queries, keys, keys, mask=Padding(torch.tensor([9, 4])))
     with pytest.raises(TypeError):  # one more query is one too many
         Attention(ScaledDot())(torch.randn(2, 6, 7), keys, keys, Padding(torch.tensor([9, 4])))
+
+
+def test_weights_dropped_under_padding_are_never_those_of_the_padding():
+    attention = Attention(Dot(), dropout=0.4)
+    values = torch.tensor([1.0] * 60 + [torch.inf] * 40).view(1, 100, 1).repeat(2, 1, 1)
+    values[1] = 1.0
+    mask = Padding(torch.tensor([60, 0]))
+    context = attention(torch.zeros(2, 100, 3), torch.zeros(2, 100, 3), values.nan_to_num(), mask)
+    left = 60 * 0.6 * context.context[0]
+    assert_close(left.round(), left, atol=1e-3, rtol=0)
+    assert left.mean().item() == pytest.approx(36, abs=2)
+    assert not context.context[1].any()
