@@ -38,6 +38,9 @@ MAX_WRITTEN_ENTRIES = 1 << 22
 MAX_KEYS_IN_SMALL_PRODUCTS = 256
 """Up to so many keys the kernel's own products are small ones, for which oneDNN is no help."""
 
+MIN_HEADS_IN_STEP = 256
+"""From so many heads of all rows on, the one query of each takes plain products."""
+
 WIDE = 4
 """Values this many times as wide as their keys are not worth the padding."""
 
@@ -52,6 +55,8 @@ def fused_context(
     scale = comparison.scale * sharpness
     if isinstance(mask, Causal) and queries == 1:
         mask = None  # the last query sees every key
+    if _is_large_step(comparison, values, mask):
+        return _step_context(comparison, values, mask, scale)
     if comparison.bias is None and not _is_wide(comparison.keys, values):
         if mask is None:
             return _sdpa(comparison.queries, comparison.keys, values, None, scale)
@@ -91,6 +96,40 @@ def _context_dtype(values: Tensor) -> torch.dtype:
     """What the kernel answers with: the values' own, or autocast's, which leaves double alone."""
     rounded = None if values.dtype == torch.float64 else autocast_dtype(values.device)
     return values.dtype if rounded is None else rounded
+
+
+def _is_large_step(comparison: InnerProduct, values: Tensor, mask: Mask | None) -> bool:
+    """Whether this is a step of a decoder with many rows. The kernel takes each head of each row by
+    itself, which for one query costs more than the work."""
+    queries, keys = comparison.queries, comparison.keys
+    if torch.is_grad_enabled() or comparison.bias is not None or queries.shape[-2] != 1:
+        return False
+    single = queries.is_cpu and queries.dtype == torch.float32
+    if not single or queries.shape[:-2].numel() < MIN_HEADS_IN_STEP or queries.dim() != 4:
+        return False
+    if autocast_dtype(values.device) is not None or torch.compiler.is_compiling():
+        return False
+    if not all(x.stride(0) == x.shape[1] * x.stride(1) for x in (keys, values)):
+        return False  # they would have to be copied first
+    return mask is None or (isinstance(mask, Written) and not mask.blind)
+
+
+def _step_context(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None, scale: float
+) -> Tensor:
+    """The context of one query a row, (batch, head, 1, value), by products over all heads."""
+    q = comparison.queries.flatten(0, 1)  # (batch · head, 1, size)
+    keys, v = comparison.keys.flatten(0, 1).transpose(1, 2), values.flatten(0, 1)
+    with _highest_precision():  # below it, such small products cost oneDNN three times as much
+        if mask is None:
+            scores = torch.bmm(q, keys).mul_(scale)
+        else:
+            bias = _plain_bias(comparison, mask, q.dtype)[0]
+            scores = torch.baddbmm(bias, q, keys, alpha=scale)  # (batch · head, 1, key)
+        # By hand: torch's softmax takes ten times as long for rows as short as a sentence.
+        scores = scores.sub_(scores.amax(dim=-1, keepdim=True)).exp_()
+        weights = scores.div_(scores.sum(dim=-1, keepdim=True))
+        return torch.bmm(weights, v).view(*comparison.queries.shape[:-1], v.shape[-1])
 
 
 def plain_context(

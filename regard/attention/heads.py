@@ -88,6 +88,8 @@ class MultiHead(nn.Module):
                 "nothing"
             )
         k, v = (self._repeat_key_value_heads(x) for x in self._project_memory(keys, values))
+        # As every step reads it, one head after the other.
+        k, v = k.contiguous(), v.contiguous()
         return PreparedMemory(self.attention.prepare(k), v)
 
     def forward(
