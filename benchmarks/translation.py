@@ -7,12 +7,12 @@ layers, 256 wide, 8,000 units, dropout and label smoothing on. The peer is `nn.T
 `F.cross_entropy` and the default AdamW, on the same batches, with dropout in the same places.
 
 Translation: 1,000 sentences, each with as many words to say as a Multi30k reference of its length
-would have. The peer is `MarianMTModel.generate` of the same sizes, 32 sentences at once: once in the
-order they come in, once sorted by length. Ours sorts them itself, as `regard translate` does.
+would have. The peer is `MarianMTModel.generate` of the same sizes, 32 sentences at once: in the
+order they come in, and sorted by length. Ours sorts them itself, as `regard translate` does.
 
-Each competitor has a process of its own, since `regard` asks the C library and torch for things that
-would help the peer, too. `--cpu-time` counts what one thread computes instead of what a clock shows:
-for a machine that others use at the same time.
+Each competitor has a process of its own, since `regard train` asks the C library for things that
+would help the peer, too. `--cpu-time` counts what one thread computes instead of what a clock
+shows: for a machine that others use at the same time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from regard.attention import Sinusoidal
 from regard.data.batches import Pairs
 from regard.data.buckets import Translations, pad_rows
 from regard.decoding import DecodingConfig, decode
-from regard.layers.products import fastest_products
+from regard.decoding.packed import pack
 from regard.models.transformer import Transformer, TransformerConfig, TransformerState
 from regard.tasks.translation import NextTargetWord
 from regard.training.memory import keep_freed_memory
@@ -102,12 +102,11 @@ def train_ours() -> Callable[[], object]:
     batches = training_batches(8)
 
     def steps() -> None:
-        with fastest_products():
-            for batch in batches:
-                (objective(batch).parts["loss"] / batch.tokens).backward()
-                clip_gradients(model, CLIP, gradient_norm(model))
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
+        for batch in batches:
+            (objective(batch).parts["loss"] / batch.tokens).backward()
+            clip_gradients(model, CLIP, gradient_norm(model))
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
 
     return steps
 
@@ -138,7 +137,7 @@ def translation_lengths(sources: Sequence[Sequence[int]]) -> Tensor:
 
 
 def translation_sources() -> tuple[list[list[int]], Tensor]:
-    """Sentences with about as many units as Multi30k's have, and how many words are said of each."""
+    """Sentences about as long as Multi30k's, and how many words are said of each."""
     generator = torch.Generator().manual_seed(5)
     lengths = (13.9 + 4.6 * torch.randn(SENTENCES, generator=generator)).round().clamp(4, 40)
     sources = [
@@ -170,15 +169,14 @@ def translate_ours() -> Callable[[], object]:
     feed = Translations([(source, []) for source in sources], START, END, PAD, TOKENS)
     config = DecodingConfig(method="beam", beam=BEAM, longest=80)
 
+    @torch.no_grad()
     def translate() -> None:
-        with fastest_products():
-            for places in feed.buckets.plan(0):
-                batch = feed.collate([feed.pairs[place] for place in places])
-                saying = SaysItsLength(model, lengths[list(places)])
-                first = torch.full((len(batch),), START)
-                answers = decode(saying, batch, first, config, end=END, never=[PAD, START])
-                said = [len(best.ids) for best, *_ in answers]
-                assert said == lengths[list(places)].tolist()
+        for places in feed.buckets.plan(0):
+            batch = feed.collate([feed.pairs[place] for place in places])
+            saying = SaysItsLength(pack(model), lengths[list(places)])
+            first = torch.full((len(batch),), START)
+            answers = decode(saying, batch, first, config, end=END, never=[PAD, START])
+            assert [len(best.ids) for best, *_ in answers] == lengths[list(places)].tolist()
 
     return translate
 

@@ -10,15 +10,12 @@ it would multiply mostly padding; there the blocks take two plain products each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
@@ -34,9 +31,6 @@ from regard.attention.weighings import masked_softmax
 
 MAX_WRITTEN_ENTRIES = 1 << 22
 """How many mask entries may be written out at once: 16 MB of numbers."""
-
-MAX_KEYS_IN_SMALL_PRODUCTS = 256
-"""Up to so many keys the kernel's own products are small ones, for which oneDNN is no help."""
 
 MIN_HEADS_IN_STEP = 256
 """From so many heads of all rows on, the one query of each takes plain products."""
@@ -120,16 +114,15 @@ def _step_context(
     """The context of one query a row, (batch, head, 1, value), by products over all heads."""
     q = comparison.queries.flatten(0, 1)  # (batch · head, 1, size)
     keys, v = comparison.keys.flatten(0, 1).transpose(1, 2), values.flatten(0, 1)
-    with _highest_precision():  # below it, such small products cost oneDNN three times as much
-        if mask is None:
-            scores = torch.bmm(q, keys).mul_(scale)
-        else:
-            bias = _plain_bias(comparison, mask, q.dtype)[0]
-            scores = torch.baddbmm(bias, q, keys, alpha=scale)  # (batch · head, 1, key)
-        # By hand: torch's softmax takes ten times as long for rows as short as a sentence.
-        scores = scores.sub_(scores.amax(dim=-1, keepdim=True)).exp_()
-        weights = scores.div_(scores.sum(dim=-1, keepdim=True))
-        return torch.bmm(weights, v).view(*comparison.queries.shape[:-1], v.shape[-1])
+    if mask is None:
+        scores = torch.bmm(q, keys).mul_(scale)  # (batch · head, 1, key)
+    else:
+        bias = _plain_bias(comparison, mask, q.dtype)[0]
+        scores = torch.baddbmm(bias, q, keys, alpha=scale)
+    # By hand: torch's softmax takes ten times as long for rows as short as a sentence.
+    scores = scores.sub_(scores.amax(dim=-1, keepdim=True)).exp_()
+    weights = scores.div_(scores.sum(dim=-1, keepdim=True))
+    return torch.bmm(weights, v).view(*comparison.queries.shape[:-1], v.shape[-1])
 
 
 def plain_context(
@@ -323,12 +316,14 @@ def _sdpa(
     elif value_size < size:
         values = F.pad(values, (0, size - value_size))
     if queries.dim() == 4:
-        context = _call_kernel(queries, keys, values, attn_mask, scale, causal)
+        context = F.scaled_dot_product_attention(
+            queries, keys, values, attn_mask, is_causal=causal, scale=scale
+        )
     else:
         if attn_mask is not None:
             attn_mask = _to_four_axes(attn_mask.expand(*queries.shape[:-2], *attn_mask.shape[-2:]))
         q, k, v = (_to_four_axes(x) for x in (queries, keys, values))
-        context = _call_kernel(q, k, v, attn_mask, scale, causal)
+        context = F.scaled_dot_product_attention(q, k, v, attn_mask, is_causal=causal, scale=scale)
         context = context.reshape(*queries.shape[:-1], context.shape[-1])
     return context if context.shape[-1] == value_size else context[..., :value_size]
 
@@ -336,63 +331,3 @@ def _sdpa(
 def _to_four_axes(tensor: Tensor) -> Tensor:
     """(batch, …, position, size) as (batch · …, 1, position, size)."""
     return tensor.reshape(tensor.shape[:-2].numel(), 1, *tensor.shape[-2:])
-
-
-def _call_kernel(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    attn_mask: Tensor | None,
-    scale: float,
-    causal: bool,
-) -> Tensor:
-    kernel = partial(
-        F.scaled_dot_product_attention, attn_mask=attn_mask, is_causal=causal, scale=scale
-    )
-    learned_mask = attn_mask is not None and attn_mask.requires_grad
-    if learned_mask or not _has_slow_products(queries, keys):
-        return kernel(queries, keys, values)
-    if torch.is_grad_enabled():
-        return _WithHighestPrecision.apply(kernel, queries, keys, values)  # type: ignore[no-untyped-call]
-    with _highest_precision():
-        return kernel(queries, keys, values)
-
-
-def _has_slow_products(queries: Tensor, keys: Tensor) -> bool:
-    """Whether the kernel would hand small products to oneDNN, as it does on CPUs below the highest
-    precision: what they cost to set up is then several times the work."""
-    several, few = queries.shape[-2] > 1, keys.shape[-2] <= MAX_KEYS_IN_SMALL_PRODUCTS
-    lowered = torch.get_float32_matmul_precision() != "highest"
-    return queries.is_cpu and several and few and lowered and not torch.compiler.is_compiling()
-
-
-class _WithHighestPrecision(torch.autograd.Function):
-    """The kernel while float32 products have the highest precision, forward and backward."""
-
-    @staticmethod
-    def forward(ctx: Any, kernel: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-        needed = ctx.needs_input_grad[1:]
-        copies = [x.detach().requires_grad_(need) for x, need in zip(inputs, needed, strict=True)]
-        with torch.enable_grad(), _highest_precision():
-            context = kernel(*copies)
-        ctx.save_for_backward(context, *copies)
-        return context.detach()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        context, *copies = ctx.saved_tensors
-        learned = [x for x in copies if x.requires_grad]
-        with torch.enable_grad(), _highest_precision():
-            found = iter(torch.autograd.grad(context, learned, gradients, retain_graph=True))
-        return (None, *(next(found) if x.requires_grad else None for x in copies))
-
-
-@contextmanager
-def _highest_precision() -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)

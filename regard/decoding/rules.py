@@ -27,10 +27,9 @@ class Rules:
         return cls(end, tuple(never), config.shortest, config.no_repeat_ngram)
 
     def apply(self, log_probs: Tensor, prefixes: Tensor) -> Tensor:
-        """log P (row, vocabulary) of the next words, now -inf for those barred after `prefixes`.
+        """log P (row, vocabulary) of the next words, -inf for those barred after `prefixes`.
 
-        `prefixes` (row, step) are the words of each row so far. Written in place: a copy of a whole
-        vocabulary for each row takes a third of the time of its softmax.
+        `prefixes` (row, step) are the words of each row so far.
         """
         self._check(log_probs.shape[1])
         barred = list(self.never)
@@ -38,11 +37,11 @@ class Rules:
             barred.append(self.end)
         if barred:
             ids = torch.tensor(barred, device=log_probs.device)
-            log_probs.index_fill_(1, ids, -torch.inf)
+            log_probs = log_probs.index_fill(1, ids, -torch.inf)
         if self.no_repeat_ngram is None or prefixes.shape[1] < self.no_repeat_ngram:
             return log_probs
         rows, ids = _find_repeats(prefixes, self.no_repeat_ngram)
-        return log_probs.index_put_((rows, ids), log_probs.new_tensor(-torch.inf))
+        return log_probs.index_put((rows, ids), log_probs.new_tensor(-torch.inf))
 
     def is_end(self, ids: Tensor) -> Tensor:
         """Where an id is the end."""

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from regard.products import linear, matmul, weight_gradient
+
 MAX_LOGITS_PER_CHUNK = 1 << 22
 """Logits in hand at once: 16 MB of float32; smaller pieces make the products slower."""
 
@@ -70,9 +72,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
             row_targets = targets[rows].unsqueeze(-1)
             gradient = _logit_gradient(probs, row_targets, smoothing)  # (rows, vocabulary)
             if grad_features is not None:
-                torch.mm(gradient, weight, out=grad_features[rows])
+                grad_features[rows] = matmul(gradient, weight)
             if grad_weight is not None:
-                grad_weight.addmm_(gradient.T, features[rows])
+                grad_weight += weight_gradient(gradient, features[rows])
             if grad_bias is not None:
                 grad_bias += gradient.sum(dim=0)
         ctx.save_for_backward(grad_features, grad_weight, grad_bias)
@@ -102,18 +104,11 @@ def _chunks(
     """
     step = max(1, MAX_LOGITS_PER_CHUNK // weight.shape[0])
     count = features.shape[0]
-    logits_buffer, probs_buffer = (
-        features.new_empty(min(step, count), weight.shape[0]) for _ in range(2)
-    )
+    buffer = features.new_empty(min(step, count), weight.shape[0])
     for first in range(0, count, step):
         rows = slice(first, min(first + step, count))
-        size = rows.stop - rows.start
-        logits, probs = logits_buffer[:size], probs_buffer[:size]
-        if bias is None:
-            torch.mm(features[rows], weight.T, out=logits)
-        else:
-            torch.addmm(bias, features[rows], weight.T, out=logits)
-        torch.softmax(logits, dim=-1, out=probs)
+        logits = linear(features[rows], weight, bias)
+        probs = torch.softmax(logits, dim=-1, out=buffer[: len(logits)])
         yield rows, probs, _sum_loss(logits, probs, targets[rows].unsqueeze(-1), smoothing)
 
 

@@ -36,6 +36,7 @@ from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.layers.feedforward import ACTIVATIONS
 from regard.models.checks import check_at_least, check_one_of, check_rates, check_shared
+from regard.products import Linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +130,7 @@ class Transformer(nn.Module):
         self.config = config
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.output = nn.Linear(config.model_size, config.vocabulary_size, bias=False)
+        self.output = Linear(config.model_size, config.vocabulary_size, bias=False)
         initialise(self)
         if config.tied:
             self.output.weight = self.decoder.words.embedding.weight

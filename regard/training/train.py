@@ -23,7 +23,6 @@ from regard.checkpoints.folders import (
 )
 from regard.checkpoints.reading import read_regular, refuse_links
 from regard.config import Recipe
-from regard.layers.products import fastest_products
 from regard.tasks.scoring import seconds_since
 from regard.training.loop import Tell, Training
 from regard.training.memory import keep_freed_memory
@@ -183,7 +182,7 @@ def learn(
     if placement.first:
         length = training.progress.record_length if held is not None else None
         training.record = Record(folder / "record.jsonl", length)
-    with Signals() as signals, fastest_products():
+    with Signals() as signals:
         ended = training.run(signals)
     if ended:
         training.save()

@@ -35,6 +35,7 @@ from regard.attention import (
     StrictlyCausal,
     Window,
     edit,
+    fused,
 )
 from regard.attention import attention as attention_module
 
@@ -567,3 +568,28 @@ def test_weights_dropped_under_padding_are_never_those_of_the_padding():
     assert_close(left.round(), left, atol=1e-3, rtol=0)
     assert left.mean().item() == pytest.approx(36, abs=2)
     assert not context.context[1].any()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_single_queries_of_many_rows_read_what_the_kernel_reads(masked, monkeypatch):
+    store = torch.randn(2, 4, 3, 16, 7)  # keys and values, with room for more behind them
+    query, (keys, values) = torch.randn(4, 3, 1, 7), store[..., :11, :]
+    lengths = torch.tensor([11, 4, 1, 7])
+    mask = Padding(lengths).written(1, 11) if masked else Causal()
+    read, taken = [], []
+    take = fused._step_context
+    monkeypatch.setattr(fused, "_step_context", lambda *given: taken.append(1) or take(*given))
+    for least in (12, 13):  # 4 rows of 3 heads
+        monkeypatch.setattr(fused, "MIN_HEADS_IN_STEP", least)
+        read.append(Attention(ScaledDot())(query, keys, values, mask).context)
+    assert len(taken) == 1
+    assert_close(read[0], read[1])
+    monkeypatch.setattr(fused, "MIN_HEADS_IN_STEP", 12)
+    blind = Padding(torch.tensor([11, 0, 1, 7])).written(1, 11)
+    assert not Attention(ScaledDot())(query, keys, values, blind).context[1].any()
+    # Keys that would have to be copied first are the kernel's.
+    taken.clear()
+    apart = keys.transpose(1, 2).contiguous().transpose(1, 2)
+    assert_close(Attention(ScaledDot())(query, apart, values, mask).context, read[1])
+    assert not taken
