@@ -126,12 +126,14 @@ class MaskedPairs:
     def hide(self, ids: Tensor, mask: Tensor, draws: torch.Generator) -> tuple[Tensor, Tensor]:
         """What is read in place of the ids, and True where a word is to be guessed.
 
-        Of each row a fixed share of its words, one at the least: never a mark, never padding.
+        Of each row the share of its words, one at the least: never a mark, never padding.
         """
         known = ids.clamp(max=len(self.is_word) - 1)
         words = mask & self.is_word[known] & (known == ids)  # (batch, position)
         counts = words.sum(dim=1, keepdim=True)
-        wanted = (counts * self.hiding.share).round().clamp(min=1).minimum(counts)
+        # Rounded up or down by chance, so that the share is right in the mean.
+        wanted = counts * self.hiding.share + torch.rand(counts.shape, generator=draws)
+        wanted = wanted.floor().clamp(min=1).minimum(counts)
         order = torch.rand(ids.shape, generator=draws).masked_fill(~words, 2.0)
         asked = (order.argsort(dim=1).argsort(dim=1) < wanted) & words
         fate = torch.rand(ids.shape, generator=draws)
