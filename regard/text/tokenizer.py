@@ -119,9 +119,14 @@ class Tokenizer:
         return cls(train(lines, config, specials, given.get("unknown")), given)
 
     @classmethod
-    def from_bpe_tables(cls, encoder: str | Path, merges: str | Path) -> Tokenizer:
+    def from_bpe_tables(
+        cls,
+        encoder: str | Path,
+        merges: str | Path,
+        special_tokens_map: Mapping[str, Any] | None = None,
+    ) -> Tokenizer:
         """GPT-2's pair of files: tokens with their ids (JSON), and merges line by line; gz too."""
-        return cls(read_tables(Path(encoder), Path(merges)))
+        return cls(read_tables(Path(encoder), Path(merges)), None, special_tokens_map)
 
     @classmethod
     def load(
