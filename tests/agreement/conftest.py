@@ -32,3 +32,22 @@ def gpt2(tmp_path):
         return model, tmp_path / "gpt2"
 
     return make
+
+
+def make_bert(kind, **settings):
+    sizes = {"vocab_size": 97, "max_position_embeddings": 40, "hidden_size": 24}
+    sizes |= {"num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 37}
+    config = transformers.BertConfig(**(sizes | settings), attn_implementation="eager")
+    return shake(getattr(transformers, kind)(config))
+
+
+@pytest.fixture
+def bert(tmp_path):
+    """bert("BertModel", hidden_act="relu") gives their model, and the folder it was saved in."""
+
+    def make(kind, **settings):
+        model = make_bert(kind, **settings)
+        model.save_pretrained(tmp_path / "bert")
+        return model, tmp_path / "bert"
+
+    return make

@@ -16,6 +16,8 @@ from regard.checkpoints.hugging_face.words import read_tokenizer
 from regard.checkpoints.weights import build_from, drop_tied, fill_tied
 from regard.text import Tokenizer
 
+MAX_LABELS = 1_000_000
+
 
 class HuggingFaceFolder:
     """What is in a folder that transformers saved, in our words; nothing in it is run.
@@ -44,10 +46,10 @@ class HuggingFaceFolder:
         """Its words, if it brings them."""
         return read_tokenizer(self.files)
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """The names of its classes, if it tells some apart."""
-        return ()
+        return read_labels(self.config, self.path / CONFIG) if self.architecture.labelled else ()
 
     @property
     def settings(self) -> Settings:
@@ -91,6 +93,7 @@ class HuggingFaceFolder:
             tensors = self.table.read_names(tensors)
         except ValueError as error:
             raise ValueError(f"{self.path}: {error}") from None
+        settings |= self.table.find_heads(tensors)
         return self.table.untie({**settings, **self.architecture.settings}, tensors)
 
 
@@ -98,8 +101,29 @@ def find_table(config: dict[str, Any], path: Path) -> tuple[Table, Architecture]
     """The table of the model that a config.json names, and which of its classes it is."""
     named, kind = config.get("architectures"), config.get("model_type")
     for table in TABLES:
-        for name, architecture in table.architectures.items():
-            if name in named if isinstance(named, list) and named else kind == table.model_type:
-                return table, architecture
+        for name in named if isinstance(named, list) and named else [None]:
+            found = table.find(name) if name or kind == table.model_type else None
+            if found is not None:
+                return table, found
     told = f"architectures ({str(named)[:80]})" if named else f"model_type ({str(kind)[:80]!r})"
     raise ValueError(f"{path}: {told} is none that regard has: {', '.join(architecture_names())}")
+
+
+def read_labels(config: dict[str, Any], path: Path) -> tuple[str, ...]:
+    """The classes that a config.json names: `id2label`, else so many as `num_labels` says."""
+    names = config.get("id2label")
+    if names is None:
+        count = config.get("num_labels", 2)
+        if type(count) is not int or not 0 < count <= MAX_LABELS:
+            raise ValueError(
+                f"{path}: num_labels ({str(count)[:80]}) must be from 1 to {MAX_LABELS}"
+            )
+        names = {str(number): f"LABEL_{number}" for number in range(count)}
+    if not isinstance(names, dict) or len(names) > MAX_LABELS:
+        raise ValueError(f"{path}: id2label must be a table of up to {MAX_LABELS} names")
+    labels = [names.get(str(number)) for number in range(len(names))]
+    if not labels or not all(isinstance(each, str) for each in labels):
+        raise ValueError(f"{path}: id2label must have a name for 0, 1, 2, …")
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{path}: id2label names a label twice")
+    return tuple(map(str, labels))

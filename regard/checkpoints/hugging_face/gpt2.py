@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from regard.checkpoints.hugging_face.table import Architecture, Setting, Table, Weight
+from operator import itemgetter
 
-ACTIVATIONS = {
-    "gelu_new": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-    "gelu_fast": "gelu-tanh",
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-    "tanh": "tanh",
-}
-"""Their names for ours. Three of theirs write the same GELU down differently."""
+from regard.checkpoints.hugging_face.activations import ACTIVATIONS
+from regard.checkpoints.hugging_face.table import Architecture, Setting, Table, Weight, layer
 
 RECIPE: dict[str, dict[str, object]] = {
     "data": {"unit": "character"},  # the text as it stands, line ends among it
@@ -24,28 +14,14 @@ RECIPE: dict[str, dict[str, object]] = {
 }
 
 
-def _linear(ours: str, theirs: str) -> tuple[Weight, Weight]:
-    """A linear layer, whose matrix they store (in, out)."""
-    return (
-        Weight(f"{ours}.weight", (f"{theirs}.weight",), transposed=True),
-        Weight(f"{ours}.bias", (f"{theirs}.bias",)),
-    )
-
-
-def _norm(ours: str, theirs: str) -> tuple[Weight, Weight]:
-    return (
-        Weight(f"{ours}.weight", (f"{theirs}.weight",)),
-        Weight(f"{ours}.bias", (f"{theirs}.bias",)),
-    )
-
-
 GPT2 = Table(
     model="gpt2",
     model_type="gpt2",
-    architectures={
-        "GPT2LMHeadModel": Architecture("language-model", RECIPE),
-        "GPT2Model": Architecture("language-model", RECIPE, prefixed=False),  # output: its table
-    },
+    architectures=(
+        Architecture("GPT2LMHeadModel", "language-model", RECIPE),
+        Architecture("GPT2Model", "language-model", RECIPE, {"tied": True}, prefixed=False),
+    ),
+    default="GPT2LMHeadModel",
     prefix="transformer.",
     settings=(
         Setting("vocabulary_size", "vocab_size", 50257),
@@ -56,8 +32,8 @@ GPT2 = Table(
         Setting("feedforward_size", "n_inner"),
         Setting("activation", "activation_function", "gelu_new", ACTIVATIONS),
         Setting("dropout", "resid_pdrop", 0.1),
-        Setting("embedding_dropout", "embd_pdrop", 0.1, otherwise="dropout"),
-        Setting("attention_dropout", "attn_pdrop", 0.1, otherwise="dropout"),
+        Setting("embedding_dropout", "embd_pdrop", 0.1, otherwise=itemgetter("dropout")),
+        Setting("attention_dropout", "attn_pdrop", 0.1, otherwise=itemgetter("dropout")),
         Setting("eps", "layer_norm_epsilon", 1e-5),
         Setting("init_std", "initializer_range", 0.02),
         Setting("scaled_by_size", "scale_attn_weights", True),
@@ -67,13 +43,13 @@ GPT2 = Table(
     weights=(
         Weight("embedding.weight", ("wte.weight",)),
         Weight("positions.table", ("wpe.weight",)),
-        *_norm("layers.{}.attention_norm", "h.{}.ln_1"),
-        *_linear("layers.{}.attention.projection", "h.{}.attn.c_attn"),  # queries, keys, values
-        *_linear("layers.{}.attention.output", "h.{}.attn.c_proj"),
-        *_norm("layers.{}.feedforward_norm", "h.{}.ln_2"),
-        *_linear("layers.{}.feedforward.expand", "h.{}.mlp.c_fc"),
-        *_linear("layers.{}.feedforward.contract", "h.{}.mlp.c_proj"),
-        *_norm("norm", "ln_f"),
+        *layer("layers.{}.attention_norm", "h.{}.ln_1"),
+        *layer("layers.{}.attention.projection", "h.{}.attn.c_attn", transposed=True),  # q, k, v
+        *layer("layers.{}.attention.output", "h.{}.attn.c_proj", transposed=True),
+        *layer("layers.{}.feedforward_norm", "h.{}.ln_2"),
+        *layer("layers.{}.feedforward.expand", "h.{}.mlp.c_fc", transposed=True),
+        *layer("layers.{}.feedforward.contract", "h.{}.mlp.c_proj", transposed=True),
+        *layer("norm", "ln_f"),
         Weight("output.weight", ("lm_head.weight",), prefixed=False),
     ),
     required={"add_cross_attention": False, "is_encoder_decoder": False},

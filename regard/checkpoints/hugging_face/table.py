@@ -7,7 +7,7 @@ calls it; importing and exporting follow from that.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ class Setting:
 
     `default` is what their code assumes where a config.json says nothing. `values` are theirs →
     ours where they are spelled otherwise; the first of several that mean the same is written.
-    `otherwise` is the setting of ours that counts where this one is None.
+    `otherwise` says what counts where ours is None.
     """
 
     ours: str
@@ -33,7 +33,7 @@ class Setting:
     default: Any = None
     values: Mapping[Any, Any] | None = None
     aliases: tuple[str, ...] = ()  # older names in their files
-    otherwise: str | None = None
+    otherwise: Callable[[Mapping[str, Any]], Any] | None = None
 
     def read(self, config: Mapping[str, Any]) -> Any:
         """Our value for what a config.json says."""
@@ -46,15 +46,15 @@ class Setting:
                 raise ValueError(f"{name} ({_show(value)}) must be one of {known}")
             return self.values[value]
         if not _is_like(value, self.default):
-            kind = type(self.default or 0).__name__
-            raise ValueError(f"{name} ({_show(value)}) must be of the type {kind}")
+            kind = "true or false" if isinstance(self.default, bool) else "a number"
+            raise ValueError(f"{name} ({_show(value)}) must be {kind}")
         return value
 
     def write(self, settings: Mapping[str, Any]) -> Any:
         """Their value for a setting of ours."""
         value = settings[self.ours]
         if value is None and self.otherwise is not None:
-            value = settings[self.otherwise]
+            value = self.otherwise(settings)
         if self.values is None:
             return value
         found = [theirs for theirs, ours in self.values.items() if ours == value]
@@ -91,6 +91,17 @@ class Weight:
         return [piece.mT if self.transposed else piece for piece in pieces]
 
 
+def layer(
+    ours: str, *theirs: str, transposed: bool = False, prefixed: bool = True
+) -> tuple[Weight, Weight]:
+    """Matrix and bias of a layer; their matrix may be stored (in, out)."""
+    weights, biases = (tuple(f"{each}.{part}" for each in theirs) for part in ("weight", "bias"))
+    return (
+        Weight(f"{ours}.weight", weights, transposed, prefixed),
+        Weight(f"{ours}.bias", biases, prefixed=prefixed),
+    )
+
+
 @dataclass(frozen=True)
 class Architecture:
     """One of their classes: the task it does here, and how a recipe for it would read.
@@ -98,10 +109,12 @@ class Architecture:
     `settings` of ours follow from the class and not from its config.
     """
 
+    name: str
     task: str
     recipe: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     prefixed: bool = True  # whether the names of the body stand under the prefix
+    labelled: bool = False  # whether it tells classes apart, which its config names
 
 
 @dataclass(frozen=True)
@@ -110,16 +123,19 @@ class Table:
 
     model: str  # as our catalog has it
     model_type: str  # as their config.json has it
-    architectures: Mapping[str, Architecture]  # by their class; the first where none is named
+    architectures: tuple[Architecture, ...]
+    default: str  # the architecture of a config that names none
     prefix: str  # of the body's names, where there is a head
     settings: tuple[Setting, ...]
     weights: tuple[Weight, ...]
     required: Mapping[str, Any] = field(default_factory=dict)  # theirs: no other value is done here
     ours_only: Mapping[str, Any] = field(default_factory=dict)  # ours: no other value is done there
     ignored: tuple[str, ...] = ()  # tensors of theirs that are no weights
+    heads: Mapping[str, str] = field(default_factory=dict)  # our setting → a tensor that shows it
     copies: Mapping[str, str] = field(default_factory=dict)  # a tensor → the one it repeats
     tied: tuple[str, str, str] | None = None  # setting of ours, their output weight, their table
     respelled: Mapping[str, str] = field(default_factory=dict)  # endings of older files
+    marked: bool = False  # whether texts stand between [CLS] and [SEP]
 
     # From theirs to ours
 
@@ -129,6 +145,11 @@ class Table:
             if config.get(name, wanted) != wanted:
                 raise ValueError(f"{name} ({_show(config[name])}) must be {wanted!r} here")
         return {setting.ours: setting.read(config) for setting in self.settings}
+
+    def find(self, name: str | None = None) -> Architecture | None:
+        """Their class of this name; the default if none is named."""
+        wanted = self.default if name is None else name
+        return next((each for each in self.architectures if each.name == wanted), None)
 
     def read_names(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The tensors by the names of the table: without prefix, in the newest spelling, and
@@ -144,10 +165,15 @@ class Table:
                 raise ValueError(f"{plain[:160]} is there twice, with {self.prefix!r} and without")
             found[plain] = tensor
         for copy, original in self.copies.items():
+            if copy in found and not _are_equal(found[copy], found.get(original, found[copy])):
+                raise ValueError(f"{copy} differs from {original}, and is its copy here")
             if copy in found:
-                found.setdefault(original, found[copy])
-                del found[copy]
+                found[original] = found.pop(copy)
         return found
+
+    def find_heads(self, tensors: Mapping[str, Tensor]) -> Settings:
+        """Which parts a model has that not every one has, by what is in its file."""
+        return {setting: name in tensors for setting, name in self.heads.items()}
 
     def untie(
         self, settings: Settings, tensors: Mapping[str, Tensor]
@@ -201,6 +227,14 @@ class Table:
 
     # From ours to theirs
 
+    def choose(self, task: str, settings: Settings) -> Architecture:
+        """Their class for a model of ours."""
+        for each in self.architectures:
+            fits = all(settings[name] == value for name, value in each.settings.items())
+            if each.task == task and fits:
+                return each
+        raise ValueError(f"{self.model_type} has no class for the task {task!r}")
+
     def write_settings(self, settings: Settings) -> Settings:
         """A config.json for settings of ours."""
         for name, wanted in self.ours_only.items():
@@ -231,7 +265,7 @@ class Table:
         filled = dict(weights)
         for name, weight in weights.items():
             bias = name.removesuffix("weight") + "bias"
-            if name.endswith(".weight") and any(_matches(rule.ours, bias) for rule in self.weights):
+            if bias != name + "bias" and any(_matches(rule.ours, bias) for rule in self.weights):
                 filled.setdefault(bias, weight.new_zeros(weight.shape[0]))
         return filled
 
@@ -259,14 +293,13 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _is_like(value: Any, default: Any) -> bool:
-    """Whether a value may stand where the default stands; None stands for a whole number."""
+    """Whether a value may stand where the default stands; None stands for a number."""
     if isinstance(default, bool):
         return isinstance(value, bool)
     if isinstance(value, bool):
         return False
-    if isinstance(default, float):
-        return isinstance(value, int | float)
-    return isinstance(value, int) or (value is None and default is None)
+    whole = isinstance(default, int)
+    return isinstance(value, int if whole else int | float) or (value is None and default is None)
 
 
 def _fits(tensor: Tensor, shape: tuple[int, ...]) -> bool:

@@ -27,6 +27,14 @@ def read_tokenizer(files: Files) -> Tokenizer | None:
     if "vocab.json" in files and "merges.txt" in files:
         vocabulary, merges = (files.find(n, MAX_TEXT_BYTES) for n in ("vocab.json", "merges.txt"))
         return Tokenizer.from_bpe_tables(vocabulary, merges, settings)
+    if "vocab.txt" in files:
+        return Tokenizer.from_word_pieces(
+            files.find("vocab.txt", MAX_TEXT_BYTES),
+            settings,
+            lowercase=_boolean(settings, "do_lower_case") is not False,
+            strip_accents=_boolean(settings, "strip_accents"),
+            split_chinese=_boolean(settings, "tokenize_chinese_chars") is not False,
+        )
     return None
 
 
@@ -36,3 +44,11 @@ def _read_settings(files: Files) -> dict[str, Any]:
         if name in files:
             settings |= files.read_json(name, MAX_TEXT_BYTES)
     return settings
+
+
+def _boolean(settings: dict[str, Any], name: str) -> bool | None:
+    """A setting that is true, false or left open."""
+    value = settings.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"{TOKENIZER_CONFIG}: {name} ({str(value)[:80]}) must be true or false")
+    return value
