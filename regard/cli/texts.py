@@ -56,10 +56,12 @@ def takes_texts(command: Callable[..., Any]) -> Callable[..., Any]:
 def decoding_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The [decoding] section as options; what is not given stays as the run's recipe has it."""
     methods = click.Choice(["greedy", "sample", "beam"])
-    penalties = click.Choice(["none", "gnmt", "average"])
+    penalties = click.Choice(["none", "gnmt", "average", "power"])
+    stoppings = click.Choice(["exact", "hf", "hf-early", "hf-never"])
     for option in (
         click.option("--no-repeat-ngram", type=int, help="Say no n words in a row twice."),
-        click.option("--length-alpha", type=float, help="Strength of the gnmt penalty."),
+        click.option("--stopping", type=stoppings, help="When a beam is done; hf: as theirs."),
+        click.option("--length-alpha", type=float, help="Strength of the gnmt or power penalty."),
         click.option("--length-penalty", type=penalties, help="What scores are divided by."),
         click.option("--shortest", type=int, help="Words before the end may come."),
         click.option("--longest", type=int, help="Words at most."),
@@ -110,6 +112,15 @@ class Texts:
         `nothing` are the texts when none were given, `shown` is what of a hypothesis is printed,
         and `between` stands between several.
         """
+        for run, answer in self.answers(verb, settings, nothing=nothing):
+            self._print(answer, shown, between)
+            if self.look is not None:
+                self._draw(run, answer)
+
+    def answers(
+        self, verb: str, settings: dict[str, Any], *, nothing: tuple[str, ...] = ()
+    ) -> Iterator[tuple[Run, Answer]]:
+        """Every answer in the order of the texts, once it is ready, and the run that gave it."""
         given = self.given or nothing
         if self.file is None and not given:
             raise ValueError(f"nothing to {verb}: give a text, or --input FILE")
@@ -123,10 +134,8 @@ class Texts:
         with self._progress() as done:
             for window in windows:
                 for answer in self._answers(loaded, verb, window, first, settings):
-                    self._print(answer, shown, between)
+                    yield loaded, answer
                     done()
-                    if self.look is not None:
-                        self._draw(loaded, answer)
                 first += len(window)
 
     def _answers(

@@ -13,6 +13,7 @@ TASKS: dict[str, tuple[str, str] | type[Task[Any]]] = {  # kind → (file, class
     "language-model": ("language_model", "LanguageModelling"),
     "translation": ("translation", "Translation"),
     "classification": ("classification", "Classification"),
+    "pretraining": ("pretraining", "Pretraining"),
     "bits": ("bits", "BitSequences"),
     "table": ("table", "TablePrediction"),
 }

@@ -1,4 +1,4 @@
-"""How a classifier reads a text: as one row of words, or sentence by sentence.
+"""How a classifier reads a text: as one row of words, between marks, or sentence by sentence.
 
 A model says which by the batch it takes: `reads = LabelledDocuments`. All that depends on it is
 here, and the task asks no model for its name.
@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from regard.attention import Attended, Label, Look, Side, make_looks, sides_of
-from regard.data.batches import LabelledDocuments, LabelledTexts
+from regard.data.batches import LabelledDocuments, LabelledTexts, MarkedTexts
 from regard.data.buckets import Labelled, pad_rows
 from regard.data.documents import DocumentIds, LabelledDocumentsFeed
 from regard.data.feeds import Feed
@@ -32,6 +32,9 @@ MAX_SENTENCE_WORDS = 100
 
 class Reading(ABC):
     """From texts to batches. What is read of one text is its ids, in the shape of the batch."""
+
+    roles: tuple[str, ...] = ("pad", "unknown")
+    """The special tokens it cannot do without, by what they are for."""
 
     @abstractmethod
     def pieces(self, text: str) -> Iterable[str]:
@@ -70,6 +73,8 @@ class Reading(ABC):
 class WholeTexts(Reading):
     """A text is one row of words: (batch, position)."""
 
+    batch: type[LabelledTexts] = LabelledTexts
+
     def pieces(self, text: str) -> list[str]:
         return [text]
 
@@ -84,10 +89,10 @@ class WholeTexts(Reading):
         seed: int | None,
         pad: int,
     ) -> Labelled:
-        return Labelled(list(texts), labels, tokens, seed, pad)
+        return Labelled(list(texts), labels, tokens, seed, pad, self.batch)
 
     def collate(self, texts: Sequence[list[int]], pad: int) -> LabelledTexts:
-        return LabelledTexts(*pad_rows(texts, pad), *_no_labels(len(texts)))
+        return self.batch(*pad_rows(texts, pad), *_no_labels(len(texts)))
 
     def group(self, ids: list[int]) -> list[int]:
         return ids
@@ -97,6 +102,26 @@ class WholeTexts(Reading):
     ) -> list[Look]:
         sides = {"words": text_side(words.encode(text)), "class": Side([answer])}
         return make_looks(model, seen, sides)
+
+
+class Marked(WholeTexts):
+    """A text is one row between marks: [CLS] text [SEP]. One without words has none either."""
+
+    roles = ("pad", "unknown", "class", "separator")
+    batch = MarkedTexts
+
+    def read_all(self, texts: Iterable[str], words: Tokenizer) -> Iterator[list[int]]:
+        first, last = words.id_of_role("class"), words.id_of_role("separator")
+        for ids in super().read_all(texts, words):
+            yield [first, *ids, last] if ids else []
+
+    def make_looks(
+        self, model: nn.Module, seen: Seen, text: str, words: Tokenizer, answer: Label
+    ) -> list[Look]:
+        marks = [words.id_of_role("class"), words.id_of_role("separator")]
+        first, last = map(Label, words.tokens_of(marks))
+        labels = [first, *token_labels(words.encode(text)), last]
+        return make_looks(model, seen, {"words": Side(labels, text), "class": Side([answer])})
 
 
 @dataclass(frozen=True)
@@ -187,6 +212,7 @@ def _look_at_words(
 
 READINGS: dict[type[LabelledTexts], Reading] = {
     LabelledTexts: WholeTexts(),
+    MarkedTexts: Marked(),
     LabelledDocuments: Documents(),
 }
 
