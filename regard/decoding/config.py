@@ -45,6 +45,7 @@ class DecodingConfig:
     longest_factor: float | None = None  # also no more than this times the length of the source
     shortest: int = 0  # words before the end may come
     no_repeat_ngram: int | None = None  # no n words in a row are said twice
+    sliding: bool = False  # of a prompt longer than the model's positions the last words are read
 
     def __post_init__(self) -> None:
         self._check_names()
