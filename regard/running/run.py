@@ -86,12 +86,14 @@ class Run:
     ) -> Iterator[Answer]:
         """Answer texts in their order, each as soon as it and those before it are ready.
 
-        Texts of like length go together, about 4,096 tokens at once. What is sampled follows from
-        the number of a text (0, 1, … if not given) and not from the texts beside it.
+        Texts of like length go together, about 4,096 tokens at once, or as many as the verb says.
+        What is sampled follows from the number of a text (0, 1, … if not given) and not from the
+        texts beside it.
         """
         action = self.verb(verb, **settings)
         encoded = [action.encode(text) for text in texts]
-        plan = Bucketed([len(each) + 1 for each in encoded], TOKENS, None).plan(0) if texts else ()
+        budget = getattr(action, "tokens", TOKENS)
+        plan = Bucketed([len(each) + 1 for each in encoded], budget, None).plan(0) if texts else ()
 
         def answer(places: Sequence[int]) -> list[Answer]:
             own = [place if numbers is None else numbers[place] for place in places]
