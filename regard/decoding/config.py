@@ -46,6 +46,7 @@ class DecodingConfig:
     longest_factor: float | None = None  # also no more than this times the length of the source
     shortest: int = 0  # words before the end may come
     no_repeat_ngram: int | None = None  # no n words in a row are said twice
+    sliding: bool = False  # of a prompt longer than the model's positions the last words are read
     weights: Weights = "float32"  # int8: matrices in 8 bits while decoding, for speed
 
     def __post_init__(self) -> None:
@@ -99,13 +100,8 @@ class DecodingConfig:
         return float(max(words, 1)) if self.length_penalty == "average" else 1.0
 
     def _check_names(self) -> None:
-        kinds = {
-            "method": Method,
-            "length_penalty": Penalty,
-            "stopping": Stopping,
-            "weights": Weights,
-        }
-        for name, kind in kinds.items():
+        named = ("method", "length_penalty", "stopping", "weights")
+        for name, kind in zip(named, (Method, Penalty, Stopping, Weights), strict=True):
             value = getattr(self, name)
             if value not in get_args(kind):
                 raise ValueError(f"{name} ({value!r}) must be one of {', '.join(get_args(kind))}")
