@@ -26,8 +26,10 @@ from torch import Tensor, nn
 from regard.attention import Additive, Attention
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, GRUCell, Recurrent, RecurrentState
+from regard.layers.attentive import run_attentive, runs_at_once
 from regard.models.checks import check_at_least, check_rates, check_shared, check_tied
 from regard.models.source import Source
+from regard.products import Linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +106,8 @@ class Bahdanau(nn.Module):
     def features(self, batch: Pairs, state: None = None) -> tuple[Tensor, None]:
         """What the output layer reads, (batch, target, readout)."""
         vectors = self.decoder.embed(batch.target_input)  # (batch, target, embedding)
-        current, steps = self.start(batch), []
-        for word in vectors.unbind(dim=1):  # teacher forcing, one (batch, embedding) at a time
-            context, current = self.decoder.step(word, current)
-            steps.append((current.hidden, context))
-        states, contexts = (torch.stack(part, dim=1) for part in zip(*steps, strict=True))
+        lengths = batch.target_mask.sum(dim=1)
+        states, contexts = self.decoder(vectors, lengths, self.start(batch))
         return self.decoder.readout(states, vectors, contexts), None
 
     def start(self, batch: Pairs) -> BahdanauState:
@@ -155,12 +154,12 @@ class Decoder(nn.Module):
             config.vocabulary_size, config.embedding_size, scaled=config.tied
         )
         self.dropout = Dropout(config.dropout)
-        self.first = nn.Linear(config.hidden_size, config.hidden_size)
+        self.first = Linear(config.hidden_size, config.hidden_size)
         score = Additive(config.hidden_size, memory_size, config.attention_size)
         self.attention = Attention(score, sides=("target", "source"))
         self.cell = GRUCell(config.embedding_size + memory_size, config.hidden_size)
         readout_input_size = config.hidden_size + config.embedding_size + memory_size
-        self.pieces = nn.Linear(readout_input_size, 2 * config.readout_size)
+        self.pieces = Linear(readout_input_size, 2 * config.readout_size)
 
     def embed(self, ids: Tensor) -> Tensor:
         """(…) → (…, embedding)"""
@@ -170,6 +169,24 @@ class Decoder(nn.Module):
         """s_0 = tanh(W_s ←h_1), and the keys of the memory, made once for all steps."""
         hidden = self.first(first).tanh()  # (batch, hidden)
         return BahdanauState(hidden, Source.prepare(memory, lengths, self.attention))
+
+    def forward(
+        self, words: Tensor, lengths: Tensor, state: BahdanauState
+    ) -> tuple[Tensor, Tensor]:
+        """Teacher forcing: right words (batch, target, embedding) → states (…, hidden) and what was
+        read for them (…, memory)."""
+        source = state.source
+        if runs_at_once(self.attention, self.cell, source.mask.lengths):
+            looked_at = (source.memory, source.keys, source.mask.lengths)
+            return run_attentive(
+                self.attention, self.cell, words, lengths, state.hidden, *looked_at
+            )
+        steps = []
+        for word in words.unbind(dim=1):  # one (batch, embedding) at a time
+            context, state = self.step(word, state)
+            steps.append((state.hidden, context))
+        states, contexts = (torch.stack(part, dim=1) for part in zip(*steps, strict=True))
+        return states, contexts
 
     def step(self, word: Tensor, state: BahdanauState) -> tuple[Tensor, BahdanauState]:
         """A word (batch, embedding) → what was read for it (batch, memory), the state after."""
