@@ -13,8 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-MIN_OPERATIONS = 1 << 21
-"""Multiplications and additions below which oneDNN's 10 µs to get going cost more than it saves."""
+MIN_OPERATIONS = 1 << 23
+"""Multiplications and additions below which oneDNN's 10 µs to get going cost what it saves."""
+
+COARSE_ROWS, GRAIN, COARSE_GRAIN = 256, 8, 32
+"""oneDNN compiles a kernel for every number of rows it meets, which takes half a millisecond, and
+keeps a thousand. So the rows are made a multiple of a grain, beyond so many rows of a coarser."""
 
 
 def _prefers_onednn() -> bool:
@@ -49,17 +53,24 @@ def add_linear(total: Tensor, inputs: Tensor, weight: Tensor) -> Tensor:
     """total + W x, without gradients: (row, out), (row, in), (out, in) → (row, out)"""
     if not _suits_onednn(inputs, weight):
         return torch.addmm(total, inputs, weight.T)
-    kernel = torch.ops.mkldnn._linear_pointwise.binary
-    added: Tensor = kernel(inputs, total, _densify(weight), None, "add")
-    return added
+    return _multiply(inputs, weight, None).add_(total)
 
 
 def weight_gradient(gradient: Tensor, inputs: Tensor) -> Tensor:
     """Σ over rows of gradient ⊗ input: (row, out), (row, in) → (out, in)"""
     # oneDNN copies what stands on the left and is turned: better the smaller of the two.
-    if gradient.shape[1] > inputs.shape[1] and _suits_onednn(inputs.T, gradient.T):
-        return linear(inputs.T, gradient.T).T
-    return linear(gradient.T, inputs.T)
+    if gradient.shape[1] > inputs.shape[1]:
+        return _sum_products(inputs, gradient).T
+    return _sum_products(gradient, inputs)
+
+
+def _sum_products(left: Tensor, right: Tensor) -> Tensor:
+    """leftᵀ right: (row, a), (row, b) → (a, b)"""
+    rows = len(left) - len(left) % COARSE_GRAIN
+    if not _suits_onednn(left[:rows].T, right[:rows].T):
+        return left.T @ right
+    product = linear(left[:rows].T, right[:rows].T)
+    return product if rows == len(left) else product + left[rows:].T @ right[rows:]
 
 
 def _suits_onednn(inputs: Tensor, weight: Tensor) -> bool:
@@ -82,9 +93,12 @@ _PLAIN = (Tensor, nn.Parameter)
 
 
 def _multiply(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    kernel = torch.ops.mkldnn._linear_pointwise
-    product: Tensor = kernel(inputs, _densify(weight), bias, "none", [], "")
-    return product
+    kernel, weight = torch.ops.mkldnn._linear_pointwise, _densify(weight)
+    rows = inputs.shape[:-1].numel()
+    spare = -rows % (GRAIN if rows <= COARSE_ROWS else COARSE_GRAIN)
+    padded = inputs if spare == 0 else F.pad(inputs.reshape(rows, -1), (0, 0, 0, spare))
+    product: Tensor = kernel(padded, weight, bias, "none", [], "")
+    return product if spare == 0 else product[:rows].view(*inputs.shape[:-1], -1)
 
 
 def _densify(weight: Tensor) -> Tensor:

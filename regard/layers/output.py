@@ -143,8 +143,8 @@ def _sum_losses(
 ) -> Tensor:
     """The loss of all chunks, added up in double precision.
 
-    (1 − ε) (−log p[target]) + ε · mean(−log p) is −log p[target] + ε (logit[target] − mean(logits)),
-    and the mean of logits is the logit of the mean weight: none of them need be looked at for it.
+    (1 − ε) (−log p[target]) + ε · mean(−log p) = −log p[target] + ε (logit[target] − mean(logits)).
+    The mean of the logits is the logit of the mean weight, so none of them is looked at for it.
     """
     total = torch.zeros((), dtype=torch.float64, device=features.device)
     for loss in losses:
