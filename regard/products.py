@@ -42,7 +42,7 @@ class Linear(nn.Linear):
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """W x + b, with gradients: (…, in), (out, in), (out,) → (…, out), as `F.linear`"""
-    if not _suits_onednn(inputs, weight):
+    if not suits_onednn(inputs, weight):
         return F.linear(inputs, weight, bias)
     if torch.is_grad_enabled():
         return _Linear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
@@ -51,7 +51,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 def add_linear(total: Tensor, inputs: Tensor, weight: Tensor) -> Tensor:
     """total + W x, without gradients: (row, out), (row, in), (out, in) → (row, out)"""
-    if not _suits_onednn(inputs, weight):
+    if not suits_onednn(inputs, weight):
         return torch.addmm(total, inputs, weight.T)
     return _multiply(inputs, weight, None).add_(total)
 
@@ -67,23 +67,24 @@ def weight_gradient(gradient: Tensor, inputs: Tensor) -> Tensor:
 def _sum_products(left: Tensor, right: Tensor) -> Tensor:
     """leftᵀ right: (row, a), (row, b) → (a, b)"""
     rows = len(left) - len(left) % COARSE_GRAIN
-    if not _suits_onednn(left[:rows].T, right[:rows].T):
+    if not suits_onednn(left[:rows].T, right[:rows].T):
         return left.T @ right
     product = linear(left[:rows].T, right[:rows].T)
     return product if rows == len(left) else product + left[rows:].T @ right[rows:]
 
 
-def _suits_onednn(inputs: Tensor, weight: Tensor) -> bool:
+def suits_onednn(inputs: Tensor, weight: Tensor) -> bool:
+    """Whether oneDNN takes their product, and not torch's own way."""
     return (
         PREFERS_ONEDNN
+        and 2 * inputs.numel() * weight.shape[0] >= MIN_OPERATIONS
         and not torch.compiler.is_compiling()
         and inputs.is_cpu
-        and inputs.dim() > 1
         and inputs.dtype == weight.dtype == torch.float32
         # DTensor and its like answer F.linear in their own way.
         and type(inputs) in _PLAIN
         and type(weight) in _PLAIN
-        and 2 * inputs.numel() * weight.shape[0] >= MIN_OPERATIONS
+        and inputs.dim() > 1
         and weight.shape[1] == inputs.shape[-1]
         and not torch.is_autocast_enabled("cpu")
     )

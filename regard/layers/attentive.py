@@ -132,7 +132,7 @@ class _AttentiveSteps(torch.autograd.Function):
         words, size, attention_size = len(states), start.shape[1], len(direction)
         at_states, at_contexts = (gradient.contiguous() for gradient in gradients)
         before = shift(states[None], start[None], ctx.steps)[0]  # (word, hidden)
-        factors = torch.stack(gru_slopes(gates, candidates, before), dim=1)  # (word, 3, hidden)
+        factors = gru_slopes(gates, candidates, before)  # (word, 3, hidden)
         r, z, _ = gates.split(size, dim=-1)
         both_turned = torch.cat([query, state_weight]).T
         ratio, by = _Ratio(keys, query, start), 4 * direction

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.products import linear, weight_gradient
+from regard.products import linear, suits_onednn, weight_gradient
 
 
 class Layout:
@@ -41,12 +41,46 @@ class Layout:
 
     def lay_out(self, padded: Tensor) -> Tensor:
         """(row, time, size) → (word, size)."""
-        return padded[self.rows, self.times]
+        places = self.rows * padded.shape[1] + self.times
+        laid: Tensor = _Select.apply(padded.flatten(0, 1), places)  # type: ignore[no-untyped-call]
+        return laid
 
     def pad(self, words: Tensor, time: int) -> Tensor:
         """(word, size) → (row, time, size), zeros at padding."""
-        padded = words.new_zeros(len(self.order), time, words.shape[-1])
-        return padded.index_put((self.rows, self.times), words)
+        rows, places = len(self.order), self.rows * time + self.times
+        padded: Tensor = _Place.apply(words, places, rows * time)  # type: ignore[no-untyped-call]
+        return padded.view(rows, time, -1)
+
+    def turn(self, words: Tensor) -> Tensor:
+        """(word, size), those of each row last to first."""
+        turned: Tensor = _Select.apply(words, self.mirror)  # type: ignore[no-untyped-call]
+        return turned
+
+
+class _Select(torch.autograd.Function):
+    """Some rows of a matrix, each once at most: torch would add up gradients, which takes long."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, places: Tensor) -> Tensor:
+        ctx.places, ctx.rows = places, len(table)
+        return table.index_select(0, places)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return _Place.apply(gradients[0], ctx.places, ctx.rows), None  # type: ignore[no-untyped-call]
+
+
+class _Place(torch.autograd.Function):
+    """A matrix with these rows at these places, and zeros elsewhere."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, places: Tensor, count: int) -> Tensor:
+        ctx.places = places
+        return rows.new_zeros(count, *rows.shape[1:]).index_add_(0, places, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return _Select.apply(gradients[0], ctx.places), None, None  # type: ignore[no-untyped-call]
 
 
 class GRUSteps(torch.autograd.Function):
@@ -88,8 +122,9 @@ class GRUSteps(torch.autograd.Function):
         before, gates, candidates, weight = ctx.saved_tensors
         directions, words, size = before.shape
         r, z, _ = gates.split(size, dim=-1)
-        to_reset, to_update, to_candidate = gru_slopes(gates, candidates, before)
-        factors = torch.stack([to_reset, to_update, to_candidate * r], dim=2)
+        factors = gru_slopes(gates, candidates, before)  # (direction, word, 3, hidden)
+        to_candidate = factors[:, :, 2].clone()
+        factors[:, :, 2].mul_(r)  # to U h + b′, which r lets through
         at_states = gradients[0].contiguous().clone()  # (direction, word, hidden)
         at_gates = gates.new_empty(directions, words, 3, size)
         carried = gates.new_zeros(directions, ctx.rows, size)
@@ -132,14 +167,18 @@ def gru_step(
     return torch.lerp(candidate, hidden, z, out=state)
 
 
-def gru_slopes(gates: Tensor, candidates: Tensor, before: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def gru_slopes(gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
     """What a gradient at h_t is multiplied by on its way to the sum under r, under z and under the
-    candidate's tanh."""
+    candidate's tanh: (…, 3, hidden)."""
     r, z, from_state = gates.chunk(3, dim=-1)
-    to_candidate = (1 - z) * (1 - candidates * candidates)
-    to_update = (before - candidates) * z * (1 - z)
-    to_reset = to_candidate * from_state * r * (1 - r)
-    return to_reset, to_update, to_candidate
+    slopes = gates.new_empty(*before.shape[:-1], 3, before.shape[-1])
+    to_reset, to_update, to_candidate = slopes.unbind(dim=-2)
+    # (1 − z) (1 − n²), then (h − n) z (1 − z), then the first · U h · r (1 − r), with few passes
+    torch.addcmul(gates.new_ones(()), candidates, candidates, value=-1, out=to_candidate)
+    to_candidate.addcmul_(to_candidate, z, value=-1)
+    torch.addcmul(z, z, z, value=-1, out=to_update).mul_(before - candidates)
+    torch.addcmul(r, r, r, value=-1, out=to_reset).mul_(to_candidate).mul_(from_state)
+    return slopes
 
 
 def shift(states: Tensor, start: Tensor, steps: list[tuple[int, int]]) -> Tensor:
@@ -153,6 +192,10 @@ def shift(states: Tensor, start: Tensor, steps: list[tuple[int, int]]) -> Tensor
 
 def multiply(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """W h + b of each direction: (direction, row, in), (direction, out, in) → (…, row, out)"""
+    if not suits_onednn(states[0], weight[0]):
+        if bias is None:
+            return torch.bmm(states, weight.mT)
+        return torch.baddbmm(bias.unsqueeze(1), states, weight.mT)
     biases = [None] * len(states) if bias is None else bias
     parts = [linear(*each) for each in zip(states, weight, biases, strict=True)]
     return parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(parts)
