@@ -1,5 +1,3 @@
-"""Products by oneDNN, against torch's own."""
-
 import pytest
 import torch
 from torch import nn
@@ -7,100 +5,150 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from regard import products
+from regard.products import Linear, linear, matmul, weight_gradient
 
-available = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-needs_onednn = pytest.mark.skipif(not available, reason="this torch comes without oneDNN")
+needs_onednn = pytest.mark.skipif(
+    not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN"
+)
 
 
-@pytest.fixture
-def onednn(monkeypatch):
-    """As on a machine that prefers oneDNN, for products of any size; counts its calls."""
-    calls = []
-    multiply = products._multiply
-    monkeypatch.setattr(products, "PREFERS_ONEDNN", True)
-    monkeypatch.setattr(products, "MIN_OPERATIONS", 1)
-    monkeypatch.setattr(products, "_multiply", lambda *a: (calls.append(a), multiply(*a))[1])
-    return calls
+@pytest.fixture(autouse=True)
+def every_product_by_onednn(monkeypatch):
+    monkeypatch.setattr(products, "MIN_PRODUCTS", 1)
+    monkeypatch.setattr(products, "prefers_onednn", lambda: True)
+
+
+def tensors(*shapes, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator).requires_grad_() for shape in shapes]
 
 
 @needs_onednn
-@pytest.mark.parametrize("leading", [(7,), (2, 7), (0,), (2, 0)])
-@pytest.mark.parametrize("sizes", [(5, 11), (11, 5)])
+@pytest.mark.parametrize("leading", [(7,), (2, 7), (2, 3, 7), (1,)])
 @pytest.mark.parametrize("biased", [True, False])
-def test_values_and_gradients_are_those_of_torch(onednn, leading, sizes, biased):
-    inside, outside = sizes
-    inputs = torch.randn(*leading, inside, requires_grad=True)
-    weight = torch.randn(outside, inside, requires_grad=True)
-    bias = torch.randn(outside, requires_grad=True) if biased else None
-    learned = [x for x in (inputs, weight, bias) if x is not None]
-    found, expected = products.linear(inputs, weight, bias), F.linear(inputs, weight, bias)
-    assert bool(onednn) == bool(inputs.numel())
-    assert_close(found, expected)
-    slopes = torch.randn_like(expected)
-    mine, theirs = (torch.autograd.grad(each, learned, slopes) for each in (found, expected))
-    for one, other in zip(mine, theirs, strict=True):
-        assert_close(one, other)
-
-
-@needs_onednn
-def test_slices_and_turned_matrices_are_read_right_and_not_by_a_slow_kernel(onednn):
-    table, rows = torch.randn(9, 40), torch.randn(13, 30)
-    for weight in (table[:, 3:20], table[:, :17], torch.randn(17, 9).T, table[::2, ::2][:, :17]):
-        inputs = rows[:, 5:22]
-        assert_close(products.linear(inputs, weight), F.linear(inputs, weight))
-        total = torch.randn(13, 50)[:, : len(weight)]
-        found = products.add_linear(total, inputs, weight)
-        assert_close(found, total + F.linear(inputs, weight))
-        dense = products._densify(weight)
-        assert dense.is_contiguous() or dense.T.is_contiguous()
-
-
-@needs_onednn
-def test_a_gradient_has_a_gradient(onednn):
-    inputs = torch.randn(3, 5, requires_grad=True)
-    weight = torch.randn(7, 5, requires_grad=True)
-
-    def second(linear):
-        slope = torch.autograd.grad(linear(inputs, weight).tanh().sum(), inputs, create_graph=True)
-        return torch.autograd.grad(slope[0].square().sum(), [inputs, weight])
-
-    for one, other in zip(second(products.linear), second(F.linear), strict=True):
-        assert_close(one, other)
-
-
-@needs_onednn
-@pytest.mark.filterwarnings("ignore:There is a performance drop")  # vmap goes sample by sample
-def test_per_sample_gradients_work_as_with_torchs_layer(onednn):
-    layer, inputs = products.Linear(5, 3), torch.randn(4, 2, 5)
-
-    def loss(weight, sample, linear):
-        return linear(sample, weight).square().sum()
-
-    found, expected = (
-        torch.func.vmap(torch.func.grad(loss), (None, 0, None))(layer.weight, inputs, linear)
-        for linear in (products.linear, F.linear)
+@pytest.mark.parametrize(("input_size", "output_size"), [(5, 11), (11, 5)])
+def test_values_and_gradients_are_torch_s_own(leading, biased, input_size, output_size):
+    inputs, weight, bias = tensors(
+        (*leading, input_size), (output_size, input_size), (output_size,)
     )
+    leaves = [inputs, weight, *([bias] if biased else [])]
+    found = linear(inputs, weight, bias if biased else None)
+    expected = F.linear(inputs, weight, bias if biased else None)
     assert_close(found, expected)
+    upstream = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1))
+    for one, other in zip(
+        torch.autograd.grad(found, leaves, upstream),
+        torch.autograd.grad(expected, leaves, upstream),
+        strict=True,
+    ):
+        assert_close(one, other)
 
 
 @needs_onednn
-def test_what_suits_only_torch_goes_torchs_way(onednn):
-    double, single = nn.Linear(5, 3).double(), nn.Linear(5, 3)
-    products.linear(torch.randn(2, 5, dtype=torch.double), double.weight, double.bias)
-    products.linear(torch.randn(5), single.weight)
-    with torch.autocast("cpu", torch.bfloat16):
-        half = products.linear(torch.randn(2, 5), single.weight)
-    assert half.dtype == torch.bfloat16
-    assert not onednn
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
-        products.linear(torch.randn(2, 4), single.weight)
+def test_a_gradient_has_a_gradient():
+    inputs, weight = tensors((7, 5), (3, 5))
+
+    def penalty(product):
+        (slope,) = torch.autograd.grad(product.square().sum(), inputs, create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), weight)[0]
+
+    assert_close(penalty(linear(inputs, weight)), penalty(F.linear(inputs, weight)))
 
 
-def test_the_layer_is_torchs_in_name_and_number():
-    torch.manual_seed(1)
-    ours = products.Linear(5, 3)
-    torch.manual_seed(1)
-    theirs = nn.Linear(5, 3)
-    theirs.load_state_dict(ours.state_dict())
-    inputs = torch.randn(2, 5)
-    assert_close(ours(inputs), theirs(inputs))
+@needs_onednn
+def test_matrices_that_lie_crosswise_in_memory_are_read_right():
+    one, other = tensors((5, 7), (3, 7))
+    assert_close(matmul(one.mT, other.mT.mT[:, :5].mT), one.mT @ other[:, :5].mT)
+    assert_close(weight_gradient(one, one * 2), one.mT @ one * 2)
+    assert_close(
+        weight_gradient(one, other[:, :5].repeat(2, 1)[:5]), one.mT @ other[:, :5].repeat(2, 1)[:5]
+    )
+
+
+@needs_onednn
+def test_frozen_weights_get_no_gradient_and_none_is_computed_without_need():
+    inputs, weight = tensors((7, 5), (3, 5))
+    linear(inputs, weight.detach()).sum().backward()
+    assert_close(inputs.grad, weight.detach().sum(dim=0).expand(7, 5))
+    with torch.no_grad():
+        assert linear(inputs, weight).grad_fn is None
+
+
+@pytest.mark.parametrize(
+    ("inputs", "weight"),
+    [
+        (torch.randn(7, 5, dtype=torch.float64), torch.randn(3, 5, dtype=torch.float64)),
+        (torch.randn(7, 5).bfloat16(), torch.randn(3, 5).bfloat16()),
+        (torch.randn(7, 5, device="meta"), torch.randn(3, 5, device="meta")),
+    ],
+)
+def test_other_numbers_and_places_are_left_to_torch(inputs, weight):
+    assert not products.takes_onednn(inputs, weight)
+    assert linear(inputs, weight).shape == (7, 3)
+
+
+def test_autocast_is_left_to_torch():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert linear(torch.randn(7, 5), torch.randn(3, 5)).dtype == torch.bfloat16
+
+
+@needs_onednn
+def test_products_here_do_go_another_way():
+    inputs, weight = tensors((7, 5), (3, 5))
+    view = linear(inputs, weight).grad_fn  # the product stands behind it
+    assert "_Linear" in view.next_functions[0][0].name()
+
+
+def test_nothing_times_something_is_nothing():
+    assert linear(torch.randn(0, 5), torch.randn(3, 5)).shape == (0, 3)
+
+
+def test_small_products_are_left_to_torch(monkeypatch):
+    monkeypatch.setattr(products, "MIN_PRODUCTS", 7 * 5 * 3)
+    assert products.takes_onednn(torch.randn(7, 5), torch.randn(3, 5))
+    assert not products.takes_onednn(torch.randn(6, 5), torch.randn(3, 5))
+
+
+def test_the_layer_is_torch_s_with_torch_s_weights():
+    layer, theirs = Linear(5, 3), nn.Linear(5, 3)
+    theirs.load_state_dict(layer.state_dict())
+    inputs = torch.randn(2, 7, 5)
+    assert_close(layer(inputs), theirs(inputs))
+
+
+def test_sizes_that_do_not_fit_are_refused_in_torch_s_words():
+    with pytest.raises(RuntimeError, match=r"7x4 and 5x3"):
+        linear(torch.randn(7, 4), torch.randn(3, 5))
+
+
+@needs_onednn
+def test_a_slice_is_never_given_to_the_slow_kernel(monkeypatch):
+    weights = []
+    multiply = products.onednn_linear
+    monkeypatch.setattr(
+        products, "onednn_linear", lambda x, w, b: (weights.append(w), multiply(x, w, b))[1]
+    )
+    table, inputs = torch.randn(9, 40), torch.randn(13, 30)[:, 5:22]
+    for weight in (table[:, 3:20], table[:, :17], torch.randn(17, 9).mT, table[::2, ::2][:, :17]):
+        assert_close(linear(inputs, weight), F.linear(inputs, weight))
+        total = torch.randn(13, 50)[:, : len(weight)]
+        assert_close(products.add_linear(total, inputs, weight), total + inputs @ weight.mT)
+    assert len(weights) == 8
+    assert all(weight.is_contiguous() or weight.mT.is_contiguous() for weight in weights)
+
+
+@needs_onednn
+@pytest.mark.parametrize("rows", [1, 31, 32, 65, 256, 300])
+def test_few_numbers_of_rows_need_a_kernel_and_results_do_not_tell(rows, monkeypatch):
+    shapes = []
+    multiply = products.onednn_linear
+    monkeypatch.setattr(
+        products, "onednn_linear", lambda x, w, b: (shapes.append(x.shape), multiply(x, w, b))[1]
+    )
+    inputs, gradient = torch.randn(rows, 5), torch.randn(rows, 7)
+    weight, bias = torch.randn(7, 5), torch.randn(7)
+    assert_close(linear(inputs, weight, bias), F.linear(inputs, weight, bias))
+    expected = gradient.mT @ inputs
+    assert_close(weight_gradient(gradient, inputs), expected, atol=1e-4, rtol=1e-4)
+    assert shapes[0][0] % (8 if rows <= 256 else 32) == 0
+    assert all(shape[1] % 32 == 0 for shape in shapes[1:])

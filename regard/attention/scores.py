@@ -178,7 +178,7 @@ class Location(Score):
 
     def __init__(self, query_size: int, longest: int):
         super().__init__()
-        self.places = nn.Linear(query_size, longest, bias=False)
+        self.places = Linear(query_size, longest, bias=False)
 
     def compare(self, queries: Tensor, keys: Prepared) -> Comparison:
         _check_size("queries", queries, self.places.in_features)

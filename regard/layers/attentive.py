@@ -20,9 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.attention import Additive, Attention, Prepared, Softmax
+from regard.attention import Additive, Attention, Prepared, Softmax, is_watched
 from regard.attention.additive import LARGEST, key_exponentials
-from regard.attention.recording import active_sessions
 from regard.layers.cells import GRUCell
 from regard.layers.unpadded import Layout, gru_slopes, gru_step, refuse_second_derivative, shift
 from regard.products import add_linear, linear, weight_gradient
@@ -38,7 +37,7 @@ def runs_at_once(attention: Attention, cell: GRUCell, source: Tensor) -> bool:
     plain = isinstance(score, Additive) and score.query.bias is None
     plain = plain and isinstance(weigh, Softmax) and weigh.sharpness == 1.0
     plain = plain and not (attention.training and attention.dropout > 0.0)
-    watched = active_sessions() or cell.listeners or torch.compiler.is_compiling()
+    watched = is_watched(attention) or cell.listeners or torch.compiler.is_compiling()
     learning = torch.is_grad_enabled() and source.is_cpu and not torch.is_autocast_enabled("cpu")
     return plain and learning and not watched and len(source) > 0 and int(source.min()) > 0
 

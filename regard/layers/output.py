@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.products import linear, weight_gradient
+from regard.products import linear, matmul, weight_gradient
 
 MAX_LOGITS_PER_CHUNK = 1 << 22
 """Logits in hand at once: 16 MB of float32."""
@@ -78,7 +78,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             minus_target = torch.full_like(row_targets, smoothing - 1, dtype=probs.dtype)
             gradient = probs.scatter_add_(1, row_targets, minus_target)  # (rows, vocabulary)
             if grad_features is not None:
-                grad_features[rows] = linear(gradient, weight.T)
+                grad_features[rows] = matmul(gradient, weight)
             if needs_weight:
                 part = weight_gradient(gradient, features[rows])
                 grad_weight = part if grad_weight is None else grad_weight.add_(part)

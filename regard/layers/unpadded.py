@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.products import linear, suits_onednn, weight_gradient
+from regard.products import linear, takes_onednn, weight_gradient
 
 
 class Layout:
@@ -192,7 +192,7 @@ def shift(states: Tensor, start: Tensor, steps: list[tuple[int, int]]) -> Tensor
 
 def multiply(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """W h + b of each direction: (direction, row, in), (direction, out, in) → (…, row, out)"""
-    if not suits_onednn(states[0], weight[0]):
+    if not takes_onednn(states[0], weight[0]):
         if bias is None:
             return torch.bmm(states, weight.mT)
         return torch.baddbmm(bias.unsqueeze(1), states, weight.mT)

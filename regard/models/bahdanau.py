@@ -94,7 +94,7 @@ class Bahdanau(nn.Module):
         self.config = config
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.output = nn.Linear(config.readout_size, config.vocabulary_size)
+        self.output = Linear(config.readout_size, config.vocabulary_size)
         if config.tied:
             self.output.weight = self.decoder.embedding.weight
         if config.shared:

@@ -140,7 +140,7 @@ class Luong(nn.Module):
         scaled = config.tied and config.shared  # as the decoder's, whose table it then has
         self.encoder = StackedEncoder(size, *sizes, config.reverse, config.dropout, scaled=scaled)
         self.decoder = Decoder(config)
-        self.output = nn.Linear(config.hidden_size, config.vocabulary_size, bias=False)
+        self.output = Linear(config.hidden_size, config.vocabulary_size, bias=False)
         if config.tied:
             self.output.weight = self.decoder.embedding.weight
         if config.shared:
