@@ -77,7 +77,7 @@ def test_an_unknown_setting_is_answered_with_the_nearest():
         ("gpt2", {"positions": "none"}, r"positions \('none'\) must be one of learned"),
         ("gpt2", {"activation": "tanh"}, r"activation \('tanh'\) must be one of relu"),
         ("bert", {"heads": 5}, r"model_size \(768\) must be a multiple of heads \(5\)"),
-        ("bert", {"activation": "tanh"}, r"activation \('tanh'\) must be one of relu"),
+        ("bert", {"activation": "sine"}, r"activation \('sine'\) must be one of relu"),
         ("bert", {"pooler": False}, r"next_sentence \(True\) needs the pooler \(False\)"),
         ("bahdanau", {"readout_size": 0}, r"readout_size \(0\) must be at least 1"),
         ("lstmn", {"attention_size": 0}, r"attention_size \(0\) must be at least 1"),
