@@ -123,6 +123,8 @@ class Pretraining(Task[Corpus]):
         return [[ids for _ in document if (ids := next(flat))] for document in corpus]
 
     def objective(self, model: nn.Module) -> MaskedWords:
+        if getattr(model, "masked_head", None) is None:
+            raise ValueError("masked_words (False): this model guesses no words to be judged by")
         asks_next = self.feed_kind == "pairs" and getattr(model, "next_sentence", None) is not None
         return MaskedWordsAndNext(model) if asks_next else MaskedWords(model)
 
