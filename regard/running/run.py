@@ -70,12 +70,15 @@ class Run:
     ) -> Iterator[Answer]:
         """Answer texts in their order, each as soon as it and those before it are ready.
 
-        Texts of like length go together, about 4,096 tokens at once. What is sampled follows from
-        the number of a text (0, 1, … if not given) and not from the texts beside it.
+        Texts of like length go together, about 4,096 tokens at once; one by one where each goes on
+        from the one before. What is sampled follows from the number of a text (0, 1, … if not
+        given) and not from the texts beside it.
         """
         action = self.verb(verb, **settings)
         encoded = [action.encode(text) for text in texts]
-        plan = Bucketed([len(each) + 1 for each in encoded], TOKENS, None).plan(0) if texts else ()
+        plan: Iterable[Sequence[int]] = [[place] for place in range(len(texts))]
+        if texts and not getattr(action, "in_order", False):
+            plan = Bucketed([len(each) + 1 for each in encoded], TOKENS, None).plan(0)
 
         def answer(places: Sequence[int]) -> list[Answer]:
             own = [place if numbers is None else numbers[place] for place in places]

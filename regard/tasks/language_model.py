@@ -33,6 +33,7 @@ from regard.tasks.resources import Resources
 from regard.tasks.stepping import random_ids, step_through
 from regard.tasks.task import Check, Task, check_output
 from regard.text import Tokenizer
+from regard.text.sentences import split_sentences
 
 Lines = Iterable[str]
 
@@ -51,13 +52,7 @@ class LanguageModelling(Task[Lines]):
         )
 
     def read(self, split: str) -> Lines | None:
-        data = self.recipe.data
-        if data.train is None:
-            raise ValueError("data.train is missing: which file is to be learned from?")
-        if split != "test" and data.valid is None and data.valid_share:
-            return hold_out_lines(Text(data.train, data), data)[split == "valid"]
-        files: Files = getattr(data, split)
-        return None if files is None else Text(files, data)
+        return read_split(self.recipe.data, split)
 
     def read_files(self, files: Sequence[str]) -> Lines:
         return Text(list(files), self.recipe.data)
@@ -166,11 +161,11 @@ class LanguageModelling(Task[Lines]):
         """All words in a row, every line ended by </s>, which also stands before the first;
         without </s>, the text as it stands."""
         end = tokenizer.end
-        if end is None and self.recipe.data.unit == "line":
+        if end is None and self.recipe.data.unit != "character":
             raise ValueError(
-                "data.unit ('line') needs a token with the role 'end' (text.roles or text.specials "
-                "declares one), or one line would run into the next; data.unit = 'character' reads "
-                "the text as it stands, with its line ends"
+                f"data.unit ({self.recipe.data.unit!r}) needs a token with the role 'end' "
+                "(text.roles or text.specials declares one), or one line would run into the next; "
+                "data.unit = 'character' reads the text as it stands, with its line ends"
             )
         ids = array("i", [] if end is None else [end])
         for encoded in tokenizer.encode_all(text):
@@ -260,7 +255,20 @@ class Text:
         if self.data.unit == "character":
             return iter([corpora.read_text(self.path)])
         column = self.data.columns[0] if self.data.columns else None
-        return corpora.read_lines(self.path, format=self.data.format, column=column)
+        lines = corpora.read_lines(self.path, format=self.data.format, column=column)
+        if self.data.unit == "sentence":
+            return (line[begin:end] for line in lines for begin, end in split_sentences(line))
+        return lines
+
+
+def read_split(data: DataConfig, split: str) -> Lines | None:
+    """The text of "train", "valid" or "test"; None where a recipe names none."""
+    if data.train is None:
+        raise ValueError("data.train is missing: which file is to be learned from?")
+    if split != "test" and data.valid is None and data.valid_share:
+        return hold_out_lines(Text(data.train, data), data)[split == "valid"]
+    files: Files = getattr(data, split)
+    return None if files is None else Text(files, data)
 
 
 def hold_out_lines(text: Lines, data: DataConfig) -> tuple[Sequence[str], Sequence[str]]:
