@@ -14,7 +14,9 @@ from regard import __version__
 from regard.cli.align import align
 from regard.cli.classify import classify
 from regard.cli.demo import demo
+from regard.cli.embed import embed
 from regard.cli.evaluate import evaluate
+from regard.cli.fill import fill
 from regard.cli.generate import generate
 from regard.cli.lecture import lecture
 from regard.cli.look import look
@@ -56,7 +58,9 @@ for command in (
     align,
     classify,
     demo,
+    embed,
     evaluate,
+    fill,
     generate,
     lecture,
     look,

@@ -110,6 +110,15 @@ class Texts:
         `nothing` are the texts when none were given, `shown` is what of a hypothesis is printed,
         and `between` stands between several.
         """
+        for run, answer in self.answers(verb, settings, nothing=nothing):
+            self._print(answer, shown, between)
+            if self.look is not None:
+                self._draw(run, answer)
+
+    def answers(
+        self, verb: str, settings: dict[str, Any], *, nothing: tuple[str, ...] = ()
+    ) -> Iterator[tuple[Run, Answer]]:
+        """Every answer in the order of the texts, once it is ready, and the run that gave it."""
         given = self.given or nothing
         if self.file is None and not given:
             raise ValueError(f"nothing to {verb}: give a text, or --input FILE")
@@ -123,10 +132,8 @@ class Texts:
         with self._progress() as done:
             for window in windows:
                 for answer in self._answers(loaded, verb, window, first, settings):
-                    self._print(answer, shown, between)
+                    yield loaded, answer
                     done()
-                    if self.look is not None:
-                        self._draw(loaded, answer)
                 first += len(window)
 
     def _answers(

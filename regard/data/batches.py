@@ -123,6 +123,47 @@ class LabelledTexts(Batch):
 
 
 @dataclass(frozen=True)
+class MarkedTexts(LabelledTexts):
+    """For classification of texts between marks: [CLS] first [SEP], or [CLS] first [SEP] second
+    [SEP]."""
+
+    segments: Tensor = UNSET  # (batch, position), 1 in the second text; all 0 if left out
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._default("segments", torch.zeros_like(self.ids))
+
+
+@dataclass(frozen=True)
+class MaskedTexts(Batch):
+    """For encoders that guess hidden words: [CLS] first [SEP], or [CLS] first [SEP] second [SEP].
+
+    With ids and mask alone nothing is to be guessed, only to be read.
+    """
+
+    ids: Tensor  # (batch, position), some of them hidden
+    mask: Tensor  # (batch, position), True where a word is real
+    segments: Tensor = UNSET  # (batch, position), 1 in the second text; all 0 if left out
+    targets: Tensor = UNSET  # (batch, position), the words as they were
+    loss_mask: Tensor = UNSET  # (batch, position), True where a word is to be guessed; else nowhere
+    unrelated: Tensor = UNSET  # (batch,), 0 if the second text follows the first, 1 if it does not
+    pair_mask: Tensor = UNSET  # (batch,), True where that is to be told; else nowhere
+
+    def __post_init__(self) -> None:
+        rows = self.ids.new_zeros(len(self.ids))
+        self._default("segments", torch.zeros_like(self.ids))
+        self._default("targets", self.ids)
+        self._default("loss_mask", torch.zeros_like(self.mask))
+        self._default("unrelated", rows)
+        self._default("pair_mask", rows.bool())
+
+    @property
+    def tokens(self) -> int:
+        """How many words are real."""
+        return int(self.mask.sum())
+
+
+@dataclass(frozen=True)
 class LabelledDocuments(LabelledTexts):
     """For classification sentence by sentence: the same with an axis more.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,15 @@ class Run:
         """The label of each text and its probability; `n_best` gives the likeliest few."""
         return list(self.answers("classify", _as_list(texts), **settings))
 
+    def fill(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
+        """The likeliest words in place of each mask of a text; `n_best` of them, 5 by default."""
+        return list(self.answers("fill", _as_list(texts), **settings))
+
+    def embed(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
+        """The vector of each text, as a list of numbers; settings are those of the model's verb:
+        `pooling`, `layer`."""
+        return list(self.answers("embed", _as_list(texts), **settings))
+
     def answers(
         self,
         verb: str,
@@ -103,6 +113,7 @@ class Run:
         if name not in verbs:
             kind, able = self.recipe.task["kind"], ", ".join(verbs) or "nothing of the kind"
             raise ValueError(f"{name}: {self.folder} is a run of {kind}, which does {able}")
+        check_settings(name, verbs[name], settings)
         action: Verb = verbs[name](self.task, self.model, self.resources, **settings)
         return action
 
@@ -202,6 +213,18 @@ class Run:
     def _expect_module(self, what: str) -> None:
         if not isinstance(self.model, nn.Module):
             raise ValueError(f"{what} needs a neural model; {self.folder} counts n-grams")
+
+
+def check_settings(name: str, verb: Callable[..., Verb], settings: Mapping[str, Any]) -> None:
+    """Refuse settings that a verb does not have."""
+    parameters = list(signature(verb).parameters.values())[3:]  # behind task, model and resources
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return
+    known = [each.name for each in parameters]
+    for setting in settings:
+        if setting not in known:
+            hint = suggest(setting, known) if known else "it has none"
+            raise ValueError(f"{name} has no setting {setting!r} here; {hint}")
 
 
 def _as_list(texts: Sequence[str] | str) -> list[str]:

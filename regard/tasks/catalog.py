@@ -14,6 +14,7 @@ TASKS: dict[str, tuple[str, str] | type[Task[Any]]] = {  # kind → (file, class
     "bidirectional-language-model": ("bidirectional", "BidirectionalModelling"),
     "translation": ("translation", "Translation"),
     "classification": ("classification", "Classification"),
+    "pretraining": ("pretraining", "Pretraining"),
     "bits": ("bits", "BitSequences"),
     "table": ("table", "TablePrediction"),
 }

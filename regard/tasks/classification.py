@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from regard.attention import Label, Look, watch
+from regard.config import Recipe
 from regard.data import corpora
 from regard.data.batches import LabelledTexts
 from regard.data.config import Files
@@ -39,10 +40,13 @@ class Classification(Task[LabelledCorpus]):
     The classes are the labels of the training data, kept in the run folder as `labels.json`.
     """
 
-    roles = ("pad", "unknown")
     size_names = ("vocabulary_size", "classes")
     metrics = ("accuracy", "f1", "loss")
     select = "accuracy"
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        self.roles = self.reading.roles
 
     @property
     def reading(self) -> Reading:

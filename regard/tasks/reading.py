@@ -1,4 +1,4 @@
-"""How a classifier reads a text: as one row of words, or sentence by sentence.
+"""How a classifier reads a text: as one row of words, between marks, or sentence by sentence.
 
 A model says which by the batch it takes: `reads = LabelledDocuments`. All that depends on it is
 here, and the task asks no model for its name.
@@ -17,7 +17,12 @@ import torch
 from torch import nn
 
 from regard.attention import Attended, Label, Look, Side, make_looks, sides_of
-from regard.data.batches import LabelledDocuments, LabelledSpellings, LabelledTexts
+from regard.data.batches import (
+    LabelledDocuments,
+    LabelledSpellings,
+    LabelledTexts,
+    MarkedTexts,
+)
 from regard.data.buckets import Labelled, pad_rows
 from regard.data.documents import DocumentIds, LabelledDocumentsFeed
 from regard.data.feeds import Feed
@@ -37,6 +42,8 @@ MAX_SENTENCE_WORDS = 100
 class Reading(ABC):
     """From texts to batches. What is read of one text is its ids, in the shape of the batch."""
 
+    roles: tuple[str, ...] = ("pad", "unknown")
+    """The special tokens it cannot do without, by what they are for."""
     verbs: Mapping[str, Any] = MappingProxyType({})
     """What a model that reads so can be asked for beside labels, as `Task.verbs` has it."""
 
@@ -108,6 +115,38 @@ class WholeTexts(Reading):
     ) -> list[Look]:
         sides = {"words": text_side(words.encode(text)), "class": Side([answer])}
         return make_looks(model, seen, sides)
+
+
+class Marked(WholeTexts):
+    """A text is one row between marks: [CLS] text [SEP]. One without words has none either."""
+
+    roles = ("pad", "unknown", "class", "separator")
+
+    def read_all(self, texts: Iterable[str], words: Tokenizer) -> Iterator[list[int]]:
+        first, last = words.id_of_role("class"), words.id_of_role("separator")
+        for ids in super().read_all(texts, words):
+            yield [first, *ids, last] if ids else []
+
+    def feed(
+        self,
+        texts: Iterable[list[int]],
+        labels: Sequence[int],
+        tokens: int,
+        seed: int | None,
+        pad: int,
+    ) -> Labelled:
+        return Labelled(list(texts), labels, tokens, seed, pad, MarkedTexts)
+
+    def collate(self, texts: Sequence[list[int]], pad: int) -> MarkedTexts:
+        return MarkedTexts(*pad_rows(texts, pad), *_no_labels(len(texts)))
+
+    def make_looks(
+        self, model: nn.Module, seen: Seen, text: str, words: Tokenizer, answer: Label
+    ) -> list[Look]:
+        marks = [words.id_of_role("class"), words.id_of_role("separator")]
+        first, last = map(Label, words.tokens_of(marks))
+        labels = [first, *token_labels(words.encode(text)), last]
+        return make_looks(model, seen, {"words": Side(labels, text), "class": Side([answer])})
 
 
 @dataclass(frozen=True)
@@ -242,6 +281,7 @@ def _look_at_words(
 
 READINGS: dict[type[LabelledTexts], Reading] = {
     LabelledTexts: WholeTexts(),
+    MarkedTexts: Marked(),
     LabelledDocuments: Documents(),
     LabelledSpellings: Spelled(),
 }

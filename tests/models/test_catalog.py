@@ -13,6 +13,7 @@ def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
     words = {"vocabulary_size": 13, "dropout": 0.3}
     settings = {
         "gpt2": {**words, "model_size": 24},
+        "bert": {**words, "model_size": 24, "classes": 3},
         "lstmn": {**words, "embedding_size": 7, "classes": 3},
         "dan": {**words, "embedding_size": 7, "classes": 3},
         "han": {**words, "embedding_size": 7, "classes": 3},
@@ -76,6 +77,9 @@ def test_an_unknown_setting_is_answered_with_the_nearest():
         ("gpt2", {"norm": "mid"}, r"norm \('mid'\) must be one of pre, post"),
         ("gpt2", {"positions": "none"}, r"positions \('none'\) must be one of learned"),
         ("gpt2", {"activation": "tanh"}, r"activation \('tanh'\) must be one of relu"),
+        ("bert", {"heads": 5}, r"model_size \(768\) must be a multiple of heads \(5\)"),
+        ("bert", {"activation": "tanh"}, r"activation \('tanh'\) must be one of relu"),
+        ("bert", {"pooler": False}, r"next_sentence \(True\) needs the pooler \(False\)"),
         ("bahdanau", {"readout_size": 0}, r"readout_size \(0\) must be at least 1"),
         ("lstmn", {"attention_size": 0}, r"attention_size \(0\) must be at least 1"),
         ("lstmn", {"init_range": 0.0}, r"init_range \(0.0\) must be above 0"),

@@ -19,6 +19,7 @@ SMALL = {
 EXPECTED = {
     "attentive-rnn": {"attention": "self"},
     "gpt2": {"layers.0.attention": "self", "layers.1.attention": "self"},
+    "bert": {"layers.0.attention": "self", "layers.1.attention": "self"},
     "bahdanau": {"decoder.attention": "cross"},
     "luong": {"decoder.attention": "cross"},
     "lstmn": {"layers.0.attention": "self", "layers.1.attention": "self"},
