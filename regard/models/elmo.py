@@ -129,7 +129,7 @@ class ELMo(nn.Module):
 
 
 class ELMoClassifier(nn.Module):
-    """Classes from ELMo's vectors: their mean and maximum over a text, and a hidden layer.
+    """v_k = relu(W ELMo_k + b),  p(class) = softmax(U [mean_k v_k; max_k v_k] + b′)
 
     What the layers are worth for the task is learned as the weights of their mix.
     """
@@ -144,16 +144,16 @@ class ELMoClassifier(nn.Module):
         self.reader = Reader(replace(config, dropout=0.0)).requires_grad_(not config.frozen)
         self.mix = make_mix(config)
         self.dropout = Dropout(config.dropout)
-        self.hidden = nn.Linear(4 * config.projection_size, config.classifier_size)
-        self.output = nn.Linear(config.classifier_size, config.classes)
+        self.hidden = nn.Linear(2 * config.projection_size, config.classifier_size)
+        self.output = nn.Linear(2 * config.classifier_size, config.classes)
 
     def forward(self, batch: LabelledSpellings) -> Tensor:
         layers, _ = self.reader(batch.ids, batch.mask)
         vectors = self.dropout(self.mix(layers, batch.mask))  # (batch, position, 2 · projection)
+        hidden = self.hidden(vectors).relu()  # (batch, position, classifier)
         words = batch.words  # the sentence's start and end are no words of the text
-        pooled = [mean_of_words(vectors, words), maximum_of_words(vectors, words)]
-        hidden = self.hidden(torch.cat(pooled, dim=-1)).relu()  # (batch, classifier)
-        return self.output(self.dropout(hidden))  # (batch, class)
+        pooled = [mean_of_words(hidden, words), maximum_of_words(hidden, words)]
+        return self.output(self.dropout(torch.cat(pooled, dim=-1)))  # (batch, class)
 
     def embed(
         self, characters: Tensor, mask: Tensor, state: ELMoState | None = None

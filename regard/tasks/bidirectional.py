@@ -62,6 +62,8 @@ class BidirectionalModelling(Task[Lines]):
         return self._feed(corpus, resources, None)
 
     def _feed(self, corpus: Lines, resources: Resources, seed: int | None) -> SpelledSentences:
+        if resources.tokenizer is None:
+            raise ValueError("this run has no vocabulary: it embeds words, and guesses none")
         words = resources.words
         lines = [line for line in corpus if line.strip()]
         ids = [encoded.ids for encoded in words.encode_all(lines)]
@@ -109,8 +111,6 @@ class BothWays(Objective[Spellings]):
         return {"forward": batch.tokens, "backward": batch.tokens}
 
     def forward(self, batch: Spellings, state: Any = None) -> Outcome:
-        if self.model.output is None:
-            raise ValueError("this run has no vocabulary: it gives vectors, and guesses no words")
         ahead, back = self.model.features(batch)  # (batch, position, projection) each
         words, guessed = batch.targets, batch.mask[:, 1:]
         return Outcome(
