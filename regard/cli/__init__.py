@@ -16,8 +16,10 @@ from regard.cli.classify import classify
 from regard.cli.demo import demo
 from regard.cli.embed import embed
 from regard.cli.evaluate import evaluate
+from regard.cli.export import export
 from regard.cli.fill import fill
 from regard.cli.generate import generate
+from regard.cli.import_ import import_
 from regard.cli.lecture import lecture
 from regard.cli.look import look
 from regard.cli.recipes import recipes
@@ -60,8 +62,10 @@ for command in (
     demo,
     embed,
     evaluate,
+    export,
     fill,
     generate,
+    import_,
     lecture,
     look,
     recipes,

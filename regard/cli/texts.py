@@ -57,10 +57,18 @@ def takes_texts(command: Callable[..., Any]) -> Callable[..., Any]:
 def decoding_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The [decoding] section as options; what is not given stays as the run's recipe has it."""
     methods = click.Choice(["greedy", "sample", "beam"])
-    penalties = click.Choice(["none", "gnmt", "average"])
+    penalties = click.Choice(["none", "gnmt", "average", "power"])
+    stoppings = click.Choice(["exact", "hf", "hf-early", "hf-never"])
     for option in (
+        click.option(
+            "--sliding",
+            is_flag=True,
+            default=None,
+            help="Read the last words of a prompt that is too long.",
+        ),
         click.option("--no-repeat-ngram", type=int, help="Say no n words in a row twice."),
-        click.option("--length-alpha", type=float, help="Strength of the gnmt penalty."),
+        click.option("--stopping", type=stoppings, help="When a beam is done; hf: as theirs."),
+        click.option("--length-alpha", type=float, help="Strength of the gnmt or power penalty."),
         click.option("--length-penalty", type=penalties, help="What scores are divided by."),
         click.option("--shortest", type=int, help="Words before the end may come."),
         click.option("--longest", type=int, help="Words at most."),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -12,6 +13,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+    "tanh": torch.tanh,
 }
 
 
@@ -23,6 +26,8 @@ class FeedForward(nn.Module):
     relu       a(x) = max(0, x)
     gelu       a(x) = x Φ(x) = x/2 (1 + erf(x/√2)), as in BERT
     gelu-tanh  a(x) = x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), as in GPT-2
+    silu       a(x) = x σ(x)
+    tanh       a(x) = tanh(x)
 
     The two GELUs differ by up to 5 · 10⁻⁴, so weights trained with one should run with the same.
 

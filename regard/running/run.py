@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.checkpoints.reading import MANIFEST
 from regard.config import Recipe
 from regard.data.buckets import Bucketed
 from regard.decoding import DecodingConfig
@@ -41,6 +42,11 @@ class Run:
     def tokenizer(self) -> Tokenizer:
         """Its words; a run that reads no text has none."""
         return self.resources.words
+
+    @property
+    def has_manifest(self) -> bool:
+        """Whether its files were checked by their hashes; a Hugging Face folder has none."""
+        return (self.folder / MANIFEST).is_file()
 
     @property
     def labels(self) -> tuple[str, ...]:

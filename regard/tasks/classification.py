@@ -86,7 +86,7 @@ class Classification(Task[LabelledCorpus]):
         return Resources(words, labels)
 
     def sizes(self, resources: Resources) -> dict[str, int]:
-        return {"vocabulary_size": resources.words.size, "classes": len(resources.labels)}
+        return {**super().sizes(resources), "classes": len(resources.labels)}
 
     def initialise(self, model: nn.Module, resources: Resources) -> None:
         """Word vectors from data.vectors, for the words they know."""

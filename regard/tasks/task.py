@@ -147,8 +147,9 @@ class Task(ABC, Generic[C]):
         is."""
 
     def sizes(self, resources: Resources) -> dict[str, int]:
-        """The sizes of a model that follow from the data."""
-        return {"vocabulary_size": resources.words.size}
+        """The sizes of a model that follow from the data, as far as they are known."""
+        words = resources.tokenizer
+        return {} if words is None else {"vocabulary_size": words.size}
 
     def initialise(self, model: nn.Module, resources: Resources) -> None:
         """Give a new model what it starts from beside random numbers, given word vectors say."""

@@ -70,7 +70,15 @@ def assemble(recipe: Recipe, task: Task[Any], resources: Resources) -> Any:
     written = {key: value for key, value in recipe.model.items() if key not in STARTING}
     known = {field.name for field in fields(catalog.entry(name).config)}
     sizes = {key: size for key, size in task.sizes(resources).items() if key in known}
+    for key, size in sizes.items():
+        if written.get(key, size) < size:
+            raise ValueError(
+                f"model.{key} ({written[key]}) must be {size} or more, as the data are"
+            )
     settings: dict[str, Any] = {**sizes, **written}
+    for key in task.size_names:
+        if key in known and key not in settings:
+            raise ValueError(f"model.{key} is missing: there is nothing here that it follows from")
     return catalog.build(name, kind, **settings)
 
 
