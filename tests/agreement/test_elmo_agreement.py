@@ -11,7 +11,7 @@ import torch
 from regard.checkpoints.allennlp import read_elmo
 from regard.data.spelled import pad_spellings
 from regard.models.elmo import ELMo, ELMoConfig
-from regard.running.elmo import import_elmo
+from regard.running import import_folder, load
 from regard.text.spelling import END_SPELLING, START_SPELLING, spell
 
 pytest.importorskip("h5py")
@@ -64,7 +64,8 @@ def test_the_top_layer_is_the_original_s_when_the_state_is_carried_from_batch_to
 
 
 def test_an_imported_run_embeds_as_the_original_and_carries_its_state_if_asked(fixture, tmp_path):
-    run = import_elmo(fixture, tmp_path / "run")
+    import_folder(fixture, tmp_path / "run")
+    run = load(tmp_path / "run")
     sentences = json.loads((fixture / "sentences.json").read_text(encoding="utf-8"))[1]
     expected = np.load(fixture / "expected_top_layer.npz")
     for settings, agreeing in (({}, 1), ({"stateful": True}, 7)):
