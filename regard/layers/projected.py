@@ -143,8 +143,10 @@ class _ProjectedSteps(torch.autograd.Function):
         size, projected = recurrent.shape[1] // 4, projection.shape[1]
         cell_clip, projection_clip = clips
         gates = torch.empty_like(from_input)  # i, f, g, o
-        cells, cells_before, shown = (from_input.new_empty(directions, words, size) for _ in "abc")
-        states, states_before = (from_input.new_empty(directions, words, projected) for _ in "ab")
+        cells = from_input.new_empty(directions, words, size)
+        cells_before, squashed = torch.empty_like(cells), torch.empty_like(cells)
+        states = from_input.new_empty(directions, words, projected)
+        states_before = torch.empty_like(states)
         hidden, cell = start_hidden, start_cell
         for begin, count in steps:
             here = slice(begin, begin + count)
@@ -158,14 +160,14 @@ class _ProjectedSteps(torch.autograd.Function):
             cell = torch.addcmul(f * cell, i, g)
             if cell_clip is not None:
                 cell = cell.clamp_(-cell_clip, cell_clip)
-            seen = o * cell.tanh()  # (direction, count, hidden)
-            hidden = seen @ projection.mT
+            tanh = cell.tanh()  # (direction, count, hidden)
+            hidden = (o * tanh) @ projection.mT
             if projection_clip is not None:
                 hidden = hidden.clamp_(-projection_clip, projection_clip)
-            gates[:, here], cells[:, here], shown[:, here] = total, cell, seen
+            gates[:, here], cells[:, here], squashed[:, here] = total, cell, tanh
             states[:, here] = hidden
         ctx.save_for_backward(
-            gates, cells, cells_before, shown, states, states_before, recurrent, projection
+            gates, cells, cells_before, squashed, states, states_before, recurrent, projection
         )
         ctx.clips, ctx.steps, ctx.rows = clips, steps, start_hidden.shape[1]
         ctx.set_materialize_grads(False)
@@ -174,13 +176,12 @@ class _ProjectedSteps(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        gates, cells, cells_before, shown, states, states_before, recurrent, projection = (
+        gates, cells, cells_before, tanh, states, states_before, recurrent, projection = (
             ctx.saved_tensors
         )
         directions, _, size = cells.shape
         cell_clip, projection_clip = ctx.clips
         i, f, g, o = gates.split(size, dim=-1)
-        tanh = cells.tanh()
         # What a gradient at c_t, or at o ⊙ tanh(c_t), is multiplied by on its way to each sum under
         # an activation.
         from_cell = torch.cat(
@@ -216,7 +217,7 @@ class _ProjectedSteps(torch.autograd.Function):
             carried_cell[:, :count] = at_cell * f[:, here]
             carried_hidden[:, :count] = total @ recurrent
         at_recurrent = at_gates.mT @ states_before
-        at_projection = at_states.mT @ shown
+        at_projection = at_states.mT @ (o * tanh)
         return at_gates, carried_hidden, carried_cell, at_recurrent, at_projection, None, None
 
 
