@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -12,17 +12,16 @@ from regard.config import Recipe
 from regard.data.batches import Spellings
 from regard.data.spelled import SpelledSentences, pad_spellings
 from regard.layers.output import linear_cross_entropy
-from regard.tasks.language_model import Lines, Text, likelihoods, read_split
+from regard.tasks.language_model import Lines, LineTask, likelihoods
 from regard.tasks.objective import Objective, Outcome
 from regard.tasks.resources import Resources
 from regard.tasks.spelling import EmbedWords, spell_all
 from regard.tasks.stepping import random_ids
-from regard.tasks.task import Check, Task
-from regard.text import Tokenizer
+from regard.tasks.task import Check
 from regard.text.spelling import spell
 
 
-class BidirectionalModelling(Task[Lines]):
+class BidirectionalModelling(LineTask):
     """½ log Π p(w_t | w₁ … w_{t−1}) + ½ log Π p(w_t | w_{t+1} … w_T)
 
     Words are read as they are spelled, whether the vocabulary holds them or not; it is only what
@@ -38,19 +37,6 @@ class BidirectionalModelling(Task[Lines]):
             raise ValueError(
                 "data.unit ('character') has no sentences; it must be line or sentence"
             )
-
-    def read(self, split: str) -> Lines | None:
-        return read_split(self.recipe.data, split)
-
-    def read_files(self, files: Sequence[str]) -> Lines:
-        return Text(list(files), self.recipe.data)
-
-    def examples(self, examples: Iterable[Any]) -> Lines:
-        """Sentences."""
-        return examples
-
-    def prepare(self, train: Lines, tokenizer: Tokenizer | None) -> Resources:
-        return Resources(tokenizer or Tokenizer.train(train, self.recipe.text, self.roles))
 
     def sizes(self, resources: Resources) -> dict[str, int]:
         return {} if resources.tokenizer is None else super().sizes(resources)

@@ -38,7 +38,30 @@ from regard.text.sentences import split_sentences
 Lines = Iterable[str]
 
 
-class LanguageModelling(Task[Lines]):
+class LineTask(Task[Lines]):
+    """A task that learns from lines of text."""
+
+    def read(self, split: str) -> Lines | None:
+        data = self.recipe.data
+        if data.train is None:
+            raise ValueError("data.train is missing: which file is to be learned from?")
+        if split != "test" and data.valid is None and data.valid_share:
+            return hold_out_lines(Text(data.train, data), data)[split == "valid"]
+        files: Files = getattr(data, split)
+        return None if files is None else Text(files, data)
+
+    def read_files(self, files: Sequence[str]) -> Lines:
+        return Text(list(files), self.recipe.data)
+
+    def examples(self, examples: Iterable[Any]) -> Lines:
+        """Lines of text; pieces of one text, line ends among them, with data.unit "character"."""
+        return examples
+
+    def prepare(self, train: Lines, tokenizer: Tokenizer | None) -> Resources:
+        return Resources(tokenizer or Tokenizer.train(train, self.recipe.text, self.roles))
+
+
+class LanguageModelling(LineTask):
     """p(w₁ … w_T) = Π p(w_t | w₁ … w_{t−1})"""
 
     feeds = ("sentences", "columns", "windows", "packed")
@@ -50,19 +73,6 @@ class LanguageModelling(Task[Lines]):
         self.metrics = (
             ("loss", "perplexity", "bits") if characters else ("perplexity", "loss", "bits")
         )
-
-    def read(self, split: str) -> Lines | None:
-        return read_split(self.recipe.data, split)
-
-    def read_files(self, files: Sequence[str]) -> Lines:
-        return Text(list(files), self.recipe.data)
-
-    def examples(self, examples: Iterable[Any]) -> Lines:
-        """Lines of text; pieces of one text, line ends among them, with data.unit "character"."""
-        return examples
-
-    def prepare(self, train: Lines, tokenizer: Tokenizer | None) -> Resources:
-        return Resources(tokenizer or Tokenizer.train(train, self.recipe.text, self.roles))
 
     def training_feed(self, corpus: Lines, resources: Resources) -> Feed[Words]:
         training, seed = self.recipe.training, self.recipe.seed
@@ -259,16 +269,6 @@ class Text:
         if self.data.unit == "sentence":
             return (line[begin:end] for line in lines for begin, end in split_sentences(line))
         return lines
-
-
-def read_split(data: DataConfig, split: str) -> Lines | None:
-    """The text of "train", "valid" or "test"; None where a recipe names none."""
-    if data.train is None:
-        raise ValueError("data.train is missing: which file is to be learned from?")
-    if split != "test" and data.valid is None and data.valid_share:
-        return hold_out_lines(Text(data.train, data), data)[split == "valid"]
-    files: Files = getattr(data, split)
-    return None if files is None else Text(files, data)
 
 
 def hold_out_lines(text: Lines, data: DataConfig) -> tuple[Sequence[str], Sequence[str]]:

@@ -13,6 +13,14 @@ from regard.models.catalog import build
 from regard.tasks.bidirectional import BothWays
 from regard.text.spelling import spell
 
+SIZES = """
+character_size = 5
+filters = [[1, 8], [3, 8]]
+highway_layers = 1
+projection_size = 8
+hidden_size = 16
+dropout = 0.0
+"""
 RECIPE = """
 seed = 1
 [task]
@@ -27,12 +35,7 @@ vocabulary_size = 9
 lowercase = true
 [model]
 name = "elmo"
-character_size = 5
-filters = [[1, 8], [3, 8]]
-highway_layers = 1
-projection_size = 8
-hidden_size = 16
-dropout = 0.0
+{sizes}
 [training]
 steps = 60
 tokens = 60
@@ -54,12 +57,7 @@ lowercase = true
 name = "elmo"
 from = "{run}"
 fresh = ["hidden", "output"]
-character_size = 5
-filters = [[1, 8], [3, 8]]
-highway_layers = 1
-projection_size = 8
-hidden_size = 16
-dropout = 0.0
+{sizes}
 {layer}
 [training]
 steps = 200
@@ -85,7 +83,7 @@ def run(tmp_path_factory):
     (folder / "valid.txt").write_text("\n".join(sentences(40, 2)) + "\n")
     labelled = [f"{int('Cats' in line)} {line}" for line in sentences(60, 3)]
     (folder / "labelled.txt").write_text("\n".join(labelled) + "\n")
-    (folder / "recipe.toml").write_text(RECIPE.format(root=folder))
+    (folder / "recipe.toml").write_text(RECIPE.format(root=folder, sizes=SIZES))
     return regard.train(folder / "recipe.toml", folder / "run")
 
 
@@ -180,7 +178,8 @@ def test_verify_s_pairs_are_equal(run):
 def test_a_classifier_learns_the_mix_on_a_frozen_model_and_shows_it(run, layer, tmp_path):
     recipe = run.folder.parent / f"classifier-{layer}.toml"
     line = "" if layer is None else f"layer = {layer}"
-    recipe.write_text(LABELLED.format(root=recipe.parent, run=run.folder, layer=line))
+    places = {"root": recipe.parent, "run": run.folder}
+    recipe.write_text(LABELLED.format(**places, sizes=SIZES, layer=line))
     classifier = regard.train(recipe, tmp_path / "run")
     values = classifier.evaluate()
     assert values["accuracy"] > 0.95
@@ -203,7 +202,7 @@ def test_a_classifier_learns_the_mix_on_a_frozen_model_and_shows_it(run, layer, 
 
 
 def test_a_text_without_sentences_is_refused(tmp_path):
-    recipe = RECIPE.format(root=tmp_path).replace('"sentence"', '"character"')
+    recipe = RECIPE.format(root=tmp_path, sizes=SIZES).replace('"sentence"', '"character"')
     (tmp_path / "recipe.toml").write_text(recipe)
     with pytest.raises(ValueError, match=r"data.unit \('character'\) has no sentences"):
         regard.train(tmp_path / "recipe.toml", tmp_path / "run")
