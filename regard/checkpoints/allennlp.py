@@ -8,27 +8,25 @@ begins with the first byte; ours has a row of zeros before it, for where there i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
 from regard.checkpoints.memory import check_memory
 from regard.checkpoints.reading import parse_json, read_regular
 from regard.checkpoints.weights import check_weights
-from regard.models.elmo import ELMo, ELMoConfig
-from regard.models.outline import outline
+from regard.models.elmo import ELMoConfig
 from regard.text.spelling import CHARACTERS, SPELLING_LENGTH
 
 OPTIONS = "options.json"
 MAX_OPTIONS_BYTES = 1 << 16
 MAX_ARRAYS = 1000
 DIRECTIONS = ("RNN_0", "RNN_1")  # forward, backward
-Array = NDArray[np.float32]
 
 
 class _Options(BaseModel):
@@ -73,12 +71,11 @@ def read_elmo(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if not (folder / OPTIONS).is_file() or weights is None:
         raise ValueError(f"{folder} must hold {OPTIONS} and one .hdf5 file: no ELMo is there")
     settings = read_options(folder / OPTIONS)
-    arrays = read_arrays(weights)
     config = ELMoConfig(**settings)
-    wanted = outline(lambda: ELMo(config)).state_dict()
-    found = dict(translate(arrays, config, weights))
-    check_weights(found, wanted, str(weights))
-    return settings, found
+    arrays = read_arrays(weights)
+    wanted = {name: torch.empty(shape, device="meta") for name, shape in list_arrays(config)}
+    check_weights(arrays, wanted, f"{weights} against {OPTIONS}")
+    return settings, dict(translate(arrays, config))
 
 
 def _weight_file(folder: Path) -> Path | None:
@@ -116,7 +113,30 @@ def read_options(path: Path) -> dict[str, Any]:
     }
 
 
-def read_arrays(path: Path) -> dict[str, Array]:
+def list_arrays(config: ELMoConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The arrays of a weight file by their paths, with their shapes."""
+    size = sum(count for _, count in config.filters)
+    yield "char_embed", (CHARACTERS - 1, config.character_size)
+    for place, (width, count) in enumerate(config.filters):
+        yield f"CNN/W_cnn_{place}", (1, width, config.character_size, count)
+        yield f"CNN/b_cnn_{place}", (count,)
+    for place, name in product(range(config.highway_layers), ("carry", "transform")):
+        yield f"CNN_high_{place}/W_{name}", (size, size)
+        yield f"CNN_high_{place}/b_{name}", (size,)
+    yield "CNN_proj/W_proj", (size, config.projection_size)
+    yield "CNN_proj/b_proj", (config.projection_size,)
+    for layer, direction in product(range(config.layers), DIRECTIONS):
+        cell = name_cell(direction, layer)
+        yield f"{cell}/W_0", (2 * config.projection_size, 4 * config.hidden_size)
+        yield f"{cell}/B", (4 * config.hidden_size,)
+        yield f"{cell}/W_P_0", (config.hidden_size, config.projection_size)
+
+
+def name_cell(direction: str, layer: int) -> str:
+    return f"{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
+
+
+def read_arrays(path: Path) -> dict[str, Tensor]:
     """All arrays of an HDF5 file by their paths."""
     try:
         import h5py  # an extra: only this file needs it
@@ -125,12 +145,15 @@ def read_arrays(path: Path) -> dict[str, Array]:
             f"{path}: to read HDF5 takes h5py, which is not installed: pip install 'regard[elmo]'"
         ) from None
     check_memory(path.stat().st_size, str(path))
-    found: dict[str, Array] = {}
+    found: dict[str, Tensor] = {}
 
     def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and len(found) < MAX_ARRAYS:
-            check_memory(item.size * 4, f"{path}: {name}")
-            found[name] = np.asarray(item, dtype=np.float32)
+        if not isinstance(item, h5py.Dataset) or len(found) == MAX_ARRAYS:
+            return
+        if item.external or item.is_virtual:
+            raise ValueError(f"{name} is in another file")
+        check_memory(item.size * 4, f"{path}: {name}")
+        found[name] = torch.from_numpy(np.array(item, dtype=np.float32))
 
     try:
         with h5py.File(path, "r") as file:
@@ -140,43 +163,32 @@ def read_arrays(path: Path) -> dict[str, Array]:
     return found
 
 
-def translate(
-    arrays: Mapping[str, Array], config: ELMoConfig, path: Path
-) -> Iterator[tuple[str, Tensor]]:
+def translate(arrays: Mapping[str, Tensor], config: ELMoConfig) -> Iterator[tuple[str, Tensor]]:
     """Our names and tensors, each from the arrays it is made of."""
-
-    def get(name: str) -> Tensor:
-        if name not in arrays:
-            raise ValueError(f"{path}: {name} is missing")
-        return torch.from_numpy(arrays[name])
-
-    table = get("char_embed")  # (261, size)
+    table = arrays["char_embed"]  # (261, size)
     yield "reader.words.embedding.weight", torch.cat([torch.zeros_like(table[:1]), table])
     for place in range(len(config.filters)):
-        kernel = get(f"CNN/W_cnn_{place}").squeeze(0)  # (width, size, count)
+        kernel = arrays[f"CNN/W_cnn_{place}"].squeeze(0)  # (width, size, count)
         yield f"reader.words.filters.{place}.weight", kernel.permute(2, 1, 0)
-        yield f"reader.words.filters.{place}.bias", get(f"CNN/b_cnn_{place}")
+        yield f"reader.words.filters.{place}.bias", arrays[f"CNN/b_cnn_{place}"]
     for place in range(config.highway_layers):
         for ours, theirs in (("transform", "transform"), ("gate", "carry")):
             name = f"reader.words.highways.{place}.{ours}"
-            yield f"{name}.weight", get(f"CNN_high_{place}/W_{theirs}").T
-            yield f"{name}.bias", get(f"CNN_high_{place}/b_{theirs}")
-    yield "reader.words.projection.weight", get("CNN_proj/W_proj").T
-    yield "reader.words.projection.bias", get("CNN_proj/b_proj")
+            yield f"{name}.weight", arrays[f"CNN_high_{place}/W_{theirs}"].T
+            yield f"{name}.bias", arrays[f"CNN_high_{place}/b_{theirs}"]
+    yield "reader.words.projection.weight", arrays["CNN_proj/W_proj"].T
+    yield "reader.words.projection.bias", arrays["CNN_proj/b_proj"]
     for layer in range(config.layers):
-        cells = [f"{each}/RNN/MultiRNNCell/Cell{layer}/LSTMCell" for each in DIRECTIONS]
-        both = torch.stack([reorder(get(f"{cell}/W_0").T) for cell in cells])
-        sizes = [config.projection_size] * 2
-        if both.shape[-1] != sum(sizes):
-            raise ValueError(f"{path}: {cells[0]}/W_0 reads {both.shape[-1]} numbers, not {sizes}")
-        from_input, from_state = both.split(sizes, dim=-1)
-        biases = torch.stack([reorder(get(f"{cell}/B")) for cell in cells])
+        cells = [name_cell(direction, layer) for direction in DIRECTIONS]
+        both = torch.stack([reorder(arrays[f"{cell}/W_0"].T) for cell in cells])
+        from_input, from_state = both.chunk(2, dim=-1)
+        biases = torch.stack([reorder(arrays[f"{cell}/B"]) for cell in cells])
         biases[:, config.hidden_size : 2 * config.hidden_size] += 1.0  # they add it while it runs
         yield f"reader.layers.{layer}.weight_ih", from_input
         yield f"reader.layers.{layer}.weight_hh", from_state
-        yield f"reader.layers.{layer}.bias", biases
-        projections = torch.stack([get(f"{cell}/W_P_0").T for cell in cells])
+        projections = torch.stack([arrays[f"{cell}/W_P_0"].T for cell in cells])
         yield f"reader.layers.{layer}.weight_hr", projections
+        yield f"reader.layers.{layer}.bias", biases
     yield "mix.scores", torch.zeros(config.layers + 1)  # they have none: all layers alike
     yield "mix.gamma", torch.ones(())
 

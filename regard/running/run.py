@@ -86,8 +86,9 @@ class Run:
     ) -> Iterator[Answer]:
         """Answer texts in their order, each as soon as it and those before it are ready.
 
-        Texts of like length go together, about 4,096 tokens at once. What is sampled follows from
-        the number of a text (0, 1, … if not given) and not from the texts beside it.
+        Texts of like length go together, about 4,096 tokens at once, or as many as the verb says.
+        What is sampled follows from the number of a text (0, 1, … if not given) and not from the
+        texts beside it.
         """
         return self.asking(verb, **settings).answers(texts, numbers)
 
@@ -239,7 +240,7 @@ class Asking:
         """Which texts are answered together."""
         if not lengths or getattr(self.action, "in_order", False):
             return [[place] for place in range(len(lengths))]
-        return Bucketed(lengths, TOKENS, None).plan(0)
+        return Bucketed(lengths, getattr(self.action, "tokens", TOKENS), None).plan(0)
 
 
 def check_settings(name: str, verb: Callable[..., Verb], settings: Mapping[str, Any]) -> None:

@@ -270,6 +270,8 @@ class Embed:
     `layer` counts from the embeddings, 0, or back from the last, −1.
     """
 
+    tokens = 1024  # at once: what is computed of them then stays in the cache of a small machine
+
     def __init__(
         self,
         task: Task[Any],

@@ -66,13 +66,14 @@ def test_a_folder_is_read_with_its_clipping_and_residual_as_it_says(folder):
     ("change", "message"),
     [
         ({"char_embed": None}, "char_embed is missing"),
-        ({"char_embed": (300, 3)}, r"embedding.weight is float32 \(301, 3\) and should be"),
-        ({"CNN_proj/W_proj": (6, 4)}, r"projection.weight is float32 \(4, 6\)"),
+        ({"char_embed": (300, 3)}, r"char_embed is float32 \(300, 3\) and should be"),
+        ({"CNN_proj/W_proj": (6, 4)}, r"W_proj is float32 \(6, 4\) and should be float32 \(6, 5\)"),
+        ({"softmax/W": (5, 9)}, r"'softmax/W' is not one of its weights"),
         ({"options": changed("lstm", dim="many")}, r"options.json: lstm.dim: Input should be"),
         ({"options": {"lstm": {}}}, r"options.json: lstm.dim: Field required"),
         ({"options": changed("char_cnn", n_characters=261)}, r"n_characters \(261\) must be 262"),
         ({"options": changed("char_cnn", activation="gelu")}, r"activation \('gelu'\) must be one"),
-        ({"options": changed("lstm", n_layers=3)}, r"Cell2/LSTMCell/W_0 is missing"),
+        ({"options": changed("lstm", n_layers=3)}, r"Cell2/LSTMCell/W_0 is missing, .* and 3 more"),
     ],
 )
 def test_what_does_not_fit_is_named(folder, change, message):
@@ -91,6 +92,17 @@ def test_a_file_that_is_no_hdf5_is_refused(folder):
     place = folder()
     (place / "weights.hdf5").write_bytes(b"no")
     with pytest.raises(ValueError, match=r"weights.hdf5 is no HDF5 file of numbers"):
+        read_elmo(place)
+
+
+def test_an_array_that_lies_in_another_file_is_not_read(folder):
+    place = folder(char_embed=None)
+    secret = place / "secret"
+    secret.write_bytes(bytes(261 * 3 * 4))
+    with h5py.File(place / "weights.hdf5", "a") as file:
+        elsewhere = [(str(secret), 0, h5py.h5f.UNLIMITED)]
+        file.create_dataset("char_embed", (261, 3), dtype="f4", external=elsewhere)
+    with pytest.raises(ValueError, match="char_embed is in another file"):
         read_elmo(place)
 
 
