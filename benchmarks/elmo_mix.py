@@ -20,9 +20,10 @@ from benchmarks.results import RESULTS, elmo_mix_line
 from regard.atomic import write_atomically
 
 TABLE = RESULTS / "elmo_mix" / "table.json"
+ONE_LAYER = {"model.fresh": ["hidden", "output"]}  # there is no mix that could start anew
 VARIANTS: dict[str, dict[str, Any]] = {
-    "words' own vectors": {"model.layer": 0},
-    "top layer": {"model.layer": 2},
+    "words' own vectors": {"model.layer": 0, **ONE_LAYER},
+    "top layer": {"model.layer": 2, **ONE_LAYER},
     "learned mix": {},
 }
 SEEDS = (1, 2, 3)

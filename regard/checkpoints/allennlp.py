@@ -189,8 +189,6 @@ def translate(arrays: Mapping[str, Tensor], config: ELMoConfig) -> Iterator[tupl
         projections = torch.stack([arrays[f"{cell}/W_P_0"].T for cell in cells])
         yield f"reader.layers.{layer}.weight_hr", projections
         yield f"reader.layers.{layer}.bias", biases
-    yield "mix.scores", torch.zeros(config.layers + 1)  # they have none: all layers alike
-    yield "mix.gamma", torch.ones(())
 
 
 def reorder(blocks: Tensor) -> Tensor:

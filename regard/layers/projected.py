@@ -81,6 +81,14 @@ class ProjectedLSTM(nn.Module):
             lengths = torch.full((batch,), time)
         check_lengths(lengths, batch, time)
         start = self.start(batch) if state is None else state
+        # What a cell adds up over a hundred steps is not for half precision.
+        with torch.autocast(inputs.device.type, enabled=False):
+            return self._run(inputs.to(self.bias.dtype), lengths, start)
+
+    def _run(
+        self, inputs: Tensor, lengths: Tensor, start: RecurrentState
+    ) -> tuple[Tensor, RecurrentState]:
+        time = inputs.shape[2]
         assert start.cell is not None
         layout = Layout(lengths.cpu())
         words = inputs[:, layout.rows, layout.times]  # (direction, word, input)

@@ -59,9 +59,9 @@ class ELMoConfig:
     residual: bool = True  # from the second layer on
     dropout: float = 0.1  # of what the layers, the softmax and a classifier read
 
-    layer: int | None = None  # the one that is handed out, 0 for words' own; None: a mix of all
+    classes: int | None = None  # of a classifier; a language model has none of these
+    layer: int | None = None  # the one it reads, 0 for words' own; None: a learned mix of all
     mix_norm: bool = False  # layers are normalised before they are mixed
-    classes: int | None = None  # of a classifier; a language model has none
     classifier_size: int = 128  # of a classifier's hidden layer
     frozen: bool = True  # a classifier leaves the language model as it is
 
@@ -104,7 +104,6 @@ class ELMo(nn.Module):
         super().__init__()
         self.config = config
         self.reader = Reader(config)
-        self.mix = make_mix(config)
         self.dropout = Dropout(config.dropout)
         size = config.vocabulary_size
         self.output = None if size is None else nn.Linear(config.projection_size, size)
@@ -123,9 +122,10 @@ class ELMo(nn.Module):
     def embed(
         self, characters: Tensor, mask: Tensor, state: ELMoState | None = None
     ) -> tuple[list[Tensor], ELMoState]:
-        """Each layer and their mix behind them, (batch, position, 2 · projection)."""
+        """Each layer and behind them their mean, (batch, position, 2 · projection): what the mix is
+        before a task has learned one."""
         layers, state = self.reader(characters, mask, state)
-        return [*layers, self.mix(layers, mask)], state
+        return [*layers, torch.stack(layers).mean(dim=0)], state
 
 
 class ELMoClassifier(nn.Module):

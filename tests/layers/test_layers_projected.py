@@ -99,6 +99,17 @@ def test_a_state_that_is_carried_on_reads_forward_as_in_one_go():
     assert_close(state.cell, end.cell)
 
 
+def test_under_autocast_it_computes_in_its_weights_own_precision():
+    layer = ProjectedLSTM(5, 7, 3, cell_clip=3.0)
+    inputs = torch.randn(2, 2, 6, 5)
+    expected, _ = layer(inputs)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        outputs, _ = layer(inputs)
+        outputs.sum().backward()
+    assert_close(outputs, expected)
+    assert layer.weight_hh.grad.dtype == torch.float32
+
+
 def test_inputs_of_another_size_are_refused():
     with pytest.raises(ValueError, match=r"inputs \(1, 2, 3, 5\) must be \(direction 2"):
         ProjectedLSTM(5, 7, 3)(torch.randn(1, 2, 3, 5))

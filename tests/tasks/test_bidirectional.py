@@ -56,7 +56,7 @@ lowercase = true
 [model]
 name = "elmo"
 from = "{run}"
-fresh = ["hidden", "output"]
+fresh = {fresh}
 {sizes}
 {layer}
 [training]
@@ -178,8 +178,9 @@ def test_verify_s_pairs_are_equal(run):
 def test_a_classifier_learns_the_mix_on_a_frozen_model_and_shows_it(run, layer, tmp_path):
     recipe = run.folder.parent / f"classifier-{layer}.toml"
     line = "" if layer is None else f"layer = {layer}"
+    fresh = '["mix", "hidden", "output"]' if layer is None else '["hidden", "output"]'
     places = {"root": recipe.parent, "run": run.folder}
-    recipe.write_text(LABELLED.format(**places, sizes=SIZES, layer=line))
+    recipe.write_text(LABELLED.format(**places, sizes=SIZES, layer=line, fresh=fresh))
     classifier = regard.train(recipe, tmp_path / "run")
     values = classifier.evaluate()
     assert values["accuracy"] > 0.95
