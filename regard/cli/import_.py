@@ -11,13 +11,14 @@ import click
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("run", type=click.Path(path_type=Path))
 def import_(folder: Path, run: Path) -> None:
-    """Write the Hugging Face FOLDER as the run folder RUN.
+    """Write the FOLDER of a model as the run folder RUN.
 
-    GPT-2 and BERT. Commands also take such a folder as it is; a run folder is checked by its
-    hashes, can be verified, and needs nothing of the other.
+    GPT-2 and BERT from Hugging Face, ELMo from AllenNLP (options.json and HDF5). Commands also
+    take a Hugging Face folder as it is; a run folder is checked by its hashes, can be verified, and
+    needs nothing of the other.
     """
-    from regard.running import import_hugging_face
+    from regard.running import import_folder
 
-    imported = import_hugging_face(folder, run)
+    imported = import_folder(folder, run)
     size = sum(weight.numel() for weight in imported.model.parameters())
     click.echo(f"{run}: {imported.recipe.model['name']}, {size:,} parameters")

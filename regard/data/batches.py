@@ -178,6 +178,44 @@ class LabelledDocuments(LabelledTexts):
 
 
 @dataclass(frozen=True)
+class LabelledSpellings(LabelledTexts):
+    """For classification by models that read characters: ids are (batch, position, character).
+
+    Sentence start and end stand around the words, and are real positions though no words.
+    """
+
+    @property
+    def words(self) -> Tensor:
+        """(batch, position), True at words: at what has a real position on either side."""
+        return inner_positions(self.mask)
+
+    @property
+    def tokens(self) -> int:
+        return int(self.words.sum())
+
+
+@dataclass(frozen=True)
+class Spellings(Batch):
+    """For models that read the characters of words, and guess the words on either side."""
+
+    characters: Tensor  # (batch, position, character), sentence start and end among the positions
+    targets: Tensor  # (batch, position) ids of the same words
+    mask: Tensor  # (batch, position), True where a position is real
+
+    @property
+    def tokens(self) -> int:
+        """How many words are to be guessed from one side."""
+        return int(self.mask[:, 1:].sum())
+
+
+def inner_positions(mask: Tensor) -> Tensor:
+    """The real positions of each row but the first and the last; (batch, position)."""
+    inner = torch.zeros_like(mask)
+    inner[:, 1:-1] = mask[:, 2:]
+    return inner
+
+
+@dataclass(frozen=True)
 class Bits(Batch):
     """For machines that read and write vectors of bits, step by step."""
 

@@ -75,6 +75,11 @@ MODELS: dict[str, Entry] = {
     ),
     "dan": Entry("dan", "DANConfig", {"classification": "DAN"}),
     "han": Entry("han", "HANConfig", {"classification": "HAN"}),
+    "elmo": Entry(
+        "elmo",
+        "ELMoConfig",
+        {"bidirectional-language-model": "ELMo", "classification": "ELMoClassifier"},
+    ),
     "ntm": Entry("ntm", "NTMConfig", {"bits": "NTM"}),
     "mlp": Entry("mlp", "MLPConfig", {"table": "MLP"}),
 }

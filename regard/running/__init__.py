@@ -9,7 +9,7 @@ run.look("forty-two thousand").save("look.html")
 """
 
 from regard.running.exporting import export_hugging_face
-from regard.running.importing import import_hugging_face
+from regard.running.importing import import_folder, import_hugging_face
 from regard.running.loading import load
 from regard.running.run import Run
 from regard.running.training import Stopped, train
@@ -23,6 +23,7 @@ __all__ = [
     "Run",
     "Stopped",
     "export_hugging_face",
+    "import_folder",
     "import_hugging_face",
     "load",
     "train",

@@ -72,8 +72,8 @@ class Run:
         return list(self.answers("fill", _as_list(texts), **settings))
 
     def embed(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
-        """The vector of each text, as a list of numbers; settings are those of the model's verb:
-        `pooling`, `layer`."""
+        """The vector of each text, as a list of numbers, or those of its words; settings are those
+        of the model's verb: `pooling`, `layer`, `stateful`."""
         return list(self.answers("embed", _as_list(texts), **settings))
 
     def answers(
@@ -90,20 +90,11 @@ class Run:
         What is sampled follows from the number of a text (0, 1, … if not given) and not from the
         texts beside it.
         """
-        action = self.verb(verb, **settings)
-        encoded = [action.encode(text) for text in texts]
-        budget = getattr(action, "tokens", TOKENS)
-        plan = Bucketed([len(each) + 1 for each in encoded], budget, None).plan(0) if texts else ()
+        return self.asking(verb, **settings).answers(texts, numbers)
 
-        def answer(places: Sequence[int]) -> list[Answer]:
-            own = [place if numbers is None else numbers[place] for place in places]
-            found = action.answer([encoded[place] for place in places], own)
-            return [
-                Answer(texts[place], tuple(each), verb, settings, number)
-                for place, each, number in zip(places, found, own, strict=True)
-            ]
-
-        return in_order(plan, answer)
+    def asking(self, verb: str, **settings: Any) -> Asking:
+        """The verb with its settings in hand, for texts that come group by group."""
+        return Asking(self.verb(verb, **settings), verb, settings)
 
     def stream(self, prompt: str = "", verb: str = "generate", **settings: Any) -> Iterator[str]:
         """The answer to one text, piece by piece as it comes."""
@@ -218,6 +209,38 @@ class Run:
     def _expect_module(self, what: str) -> None:
         if not isinstance(self.model, nn.Module):
             raise ValueError(f"{what} needs a neural model; {self.folder} counts n-grams")
+
+
+class Asking:
+    """A verb of a run that is asked for one group of texts after the other.
+
+    Where each text goes on from the one before (`Ordered`), that holds across groups too.
+    """
+
+    def __init__(self, action: Verb, verb: str, settings: Mapping[str, Any]):
+        self.action, self.verb, self.settings = action, verb, settings
+
+    def answers(
+        self, texts: Sequence[str], numbers: Sequence[int] | None = None
+    ) -> Iterator[Answer]:
+        """As `Run.answers`."""
+        encoded = [self.action.encode(text) for text in texts]
+
+        def answer(places: Sequence[int]) -> list[Answer]:
+            own = [place if numbers is None else numbers[place] for place in places]
+            found = self.action.answer([encoded[place] for place in places], own)
+            return [
+                Answer(texts[place], tuple(each), self.verb, self.settings, number)
+                for place, each, number in zip(places, found, own, strict=True)
+            ]
+
+        return in_order(self._plan([len(each) + 1 for each in encoded]), answer)
+
+    def _plan(self, lengths: Sequence[int]) -> Iterable[Sequence[int]]:
+        """Which texts are answered together."""
+        if not lengths or getattr(self.action, "in_order", False):
+            return [[place] for place in range(len(lengths))]
+        return Bucketed(lengths, getattr(self.action, "tokens", TOKENS), None).plan(0)
 
 
 def check_settings(name: str, verb: Callable[..., Verb], settings: Mapping[str, Any]) -> None:

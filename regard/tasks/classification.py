@@ -134,8 +134,11 @@ class Classification(Task[LabelledCorpus]):
         macro = f1(torch.cat(predictions), torch.cat(truth))
         return {"accuracy": values["accuracy"], "f1": macro.value, **values}
 
+    def observe(self, model: Any, feed: Feed[Any]) -> dict[str, float]:
+        return self.reading.observe(model)
+
     def verbs(self) -> dict[str, Any]:
-        return {"classify": Classify}
+        return {"classify": Classify, **self.reading.verbs}
 
     def look(
         self, model: nn.Module, resources: Resources, text: str, target: str | None = None

@@ -33,22 +33,13 @@ from regard.tasks.resources import Resources
 from regard.tasks.stepping import random_ids, step_through
 from regard.tasks.task import Check, Task, check_output
 from regard.text import Tokenizer
+from regard.text.sentences import split_sentences
 
 Lines = Iterable[str]
 
 
-class LanguageModelling(Task[Lines]):
-    """p(w₁ … w_T) = Π p(w_t | w₁ … w_{t−1})"""
-
-    feeds = ("sentences", "columns", "windows", "packed")
-
-    def __init__(self, recipe: Recipe):
-        super().__init__(recipe)
-        characters = recipe.data.unit == "character"
-        self.roles = () if characters else ("unknown", "end")
-        self.metrics = (
-            ("loss", "perplexity", "bits") if characters else ("perplexity", "loss", "bits")
-        )
+class LineTask(Task[Lines]):
+    """A task that learns from lines of text."""
 
     def read(self, split: str) -> Lines | None:
         data = self.recipe.data
@@ -68,6 +59,20 @@ class LanguageModelling(Task[Lines]):
 
     def prepare(self, train: Lines, tokenizer: Tokenizer | None) -> Resources:
         return Resources(tokenizer or Tokenizer.train(train, self.recipe.text, self.roles))
+
+
+class LanguageModelling(LineTask):
+    """p(w₁ … w_T) = Π p(w_t | w₁ … w_{t−1})"""
+
+    feeds = ("sentences", "columns", "windows", "packed")
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        characters = recipe.data.unit == "character"
+        self.roles = () if characters else ("unknown", "end")
+        self.metrics = (
+            ("loss", "perplexity", "bits") if characters else ("perplexity", "loss", "bits")
+        )
 
     def training_feed(self, corpus: Lines, resources: Resources) -> Feed[Words]:
         training, seed = self.recipe.training, self.recipe.seed
@@ -166,11 +171,11 @@ class LanguageModelling(Task[Lines]):
         """All words in a row, every line ended by </s>, which also stands before the first;
         without </s>, the text as it stands."""
         end = tokenizer.end
-        if end is None and self.recipe.data.unit == "line":
+        if end is None and self.recipe.data.unit != "character":
             raise ValueError(
-                "data.unit ('line') needs a token with the role 'end' (text.roles or text.specials "
-                "declares one), or one line would run into the next; data.unit = 'character' reads "
-                "the text as it stands, with its line ends"
+                f"data.unit ({self.recipe.data.unit!r}) needs a token with the role 'end' "
+                "(text.roles or text.specials declares one), or one line would run into the next; "
+                "data.unit = 'character' reads the text as it stands, with its line ends"
             )
         ids = array("i", [] if end is None else [end])
         for encoded in tokenizer.encode_all(text):
@@ -260,7 +265,10 @@ class Text:
         if self.data.unit == "character":
             return iter([corpora.read_text(self.path)])
         column = self.data.columns[0] if self.data.columns else None
-        return corpora.read_lines(self.path, format=self.data.format, column=column)
+        lines = corpora.read_lines(self.path, format=self.data.format, column=column)
+        if self.data.unit == "sentence":
+            return (line[begin:end] for line in lines for begin, end in split_sentences(line))
+        return lines
 
 
 def hold_out_lines(text: Lines, data: DataConfig) -> tuple[Sequence[str], Sequence[str]]:

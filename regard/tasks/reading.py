@@ -10,19 +10,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from regard.attention import Attended, Label, Look, Side, make_looks, sides_of
-from regard.data.batches import LabelledDocuments, LabelledTexts, MarkedTexts
+from regard.data.batches import (
+    LabelledDocuments,
+    LabelledSpellings,
+    LabelledTexts,
+    MarkedTexts,
+)
 from regard.data.buckets import Labelled, pad_rows
 from regard.data.documents import DocumentIds, LabelledDocumentsFeed
 from regard.data.feeds import Feed
+from regard.data.spelled import LabelledSpelled, pad_spellings
 from regard.tasks.labels import text_side, token_labels
+from regard.tasks.spelling import EmbedWords, spell_all
 from regard.text import Tokenizer
 from regard.text.sentences import split_sentences
+from regard.text.spelling import Spelling, spell
 
 T = TypeVar("T")
 Seen = Mapping[str, Sequence[Attended]]
@@ -35,6 +44,8 @@ class Reading(ABC):
 
     roles: tuple[str, ...] = ("pad", "unknown")
     """The special tokens it cannot do without, by what they are for."""
+    verbs: Mapping[str, Any] = MappingProxyType({})
+    """What a model that reads so can be asked for beside labels, as `Task.verbs` has it."""
 
     @abstractmethod
     def pieces(self, text: str) -> Iterable[str]:
@@ -62,6 +73,10 @@ class Reading(ABC):
     @abstractmethod
     def group(self, ids: list[int]) -> Any:
         """Ids as if they had been read out of a text."""
+
+    def observe(self, model: nn.Module) -> dict[str, float]:
+        """What is worth telling about a model that reads so, beside its metrics."""
+        return {}
 
     @abstractmethod
     def make_looks(
@@ -192,6 +207,50 @@ class Documents(Reading):
         return sentences
 
 
+class Spelled(Reading):
+    """A text is its words as they are spelled: (batch, position, character).
+
+    What its model makes of a word are several layers, and what it shows is how it mixes them.
+    """
+
+    verbs: Mapping[str, Any] = MappingProxyType({"embed": EmbedWords})
+
+    def pieces(self, text: str) -> list[str]:
+        return [text]
+
+    def read_all(self, texts: Iterable[str], words: Tokenizer) -> Iterator[list[Spelling]]:
+        return spell_all(texts, words)
+
+    def feed(
+        self,
+        texts: Iterable[list[Spelling]],
+        labels: Sequence[int],
+        tokens: int,
+        seed: int | None,
+        pad: int,
+    ) -> LabelledSpelled:
+        return LabelledSpelled(list(texts), labels, tokens, seed)
+
+    def collate(self, texts: Sequence[list[Spelling]], pad: int) -> LabelledSpellings:
+        return LabelledSpellings(*pad_spellings(texts), *_no_labels(len(texts)))
+
+    def group(self, ids: list[int]) -> list[Spelling]:
+        return [spell(str(number)) for number in ids]
+
+    def observe(self, model: Any) -> dict[str, float]:
+        """`mix_0` and so on: the share of each layer in the mix, the words' own first."""
+        return {f"mix_{layer}": share for layer, share in enumerate(model.mix.weights.tolist())}
+
+    def make_looks(
+        self, model: Any, seen: Seen, text: str, words: Tokenizer, answer: Label
+    ) -> list[Look]:
+        """The mix, which is the same for every text: one row over the layers."""
+        layers = [Label("words")] + [Label(f"layer {n + 1}") for n in range(model.config.layers)]
+        weights = model.mix.weights.unsqueeze(0)  # (1, layer)
+        mix = Look.of_weights(weights, queries=[answer], keys=layers, path="mix", kind="pool")
+        return [mix]
+
+
 def cut_sentence(words: list[T]) -> list[list[T]]:
     """A sentence in parts of equal length, none above the longest there may be; none if empty."""
     parts = -(-len(words) // MAX_SENTENCE_WORDS)
@@ -214,6 +273,7 @@ READINGS: dict[type[LabelledTexts], Reading] = {
     LabelledTexts: WholeTexts(),
     MarkedTexts: Marked(),
     LabelledDocuments: Documents(),
+    LabelledSpellings: Spelled(),
 }
 
 

@@ -47,6 +47,13 @@ class Verb(Protocol):
         """
 
 
+class Ordered(Protocol):
+    """A verb for which it matters what came before."""
+
+    in_order: bool
+    """Whether texts are to be handed in one by one, as they follow each other."""
+
+
 class Streaming(Protocol):
     """A verb whose answer can be told piece by piece."""
 

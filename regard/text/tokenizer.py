@@ -262,6 +262,16 @@ class Tokenizer:
             for text, ids in zip(batch, self._encode_batch(batch), strict=True):
                 yield Encoded(text, ids, self)
 
+    def words_of(self, text: str) -> list[str]:
+        """The words of a text as they are cut and folded, one for each id, whether the vocabulary
+        holds them or not; for kind word."""
+        if self.kind != "word":
+            raise ValueError(f"kind ({self.kind!r}) must be word: others know pieces, and no words")
+        check_writable(text)
+        fold, cut = self._inner.normalizer, self._inner.pre_tokenizer
+        folded = text if fold is None else fold.normalize_str(text)
+        return [word for word, _ in cut.pre_tokenize_str(folded)]
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, specials left out; the unknown is shown, for it stands for something."""
         visible = [number for number in self._check_ids(ids) if number not in self._not_decoded]

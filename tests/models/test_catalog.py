@@ -17,6 +17,7 @@ def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
         "lstmn": {**words, "embedding_size": 7, "classes": 3},
         "dan": {**words, "embedding_size": 7, "classes": 3},
         "han": {**words, "embedding_size": 7, "classes": 3},
+        "elmo": {**words, "hidden_size": 7, "projection_size": 5, "classes": 3},
         "ntm": {"inputs": 9, "outputs": 8, "slots": 13},
         "mlp": {"inputs": 9, "outputs": 1, "hidden_size": 5},
     }.get(name, {**words, "embedding_size": 7})
