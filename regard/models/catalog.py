@@ -62,6 +62,7 @@ MODELS: dict[str, Entry] = {
     "rnn": Entry("recurrent", "RecurrentConfig", {"language-model": "RecurrentLM"}),
     "attentive-rnn": Entry("attentive", "AttentiveConfig", {"language-model": "AttentiveLM"}),
     "gpt2": Entry("gpt2", "GPT2Config", {"language-model": "GPT2"}),
+    "backpack": Entry("backpack", "BackpackConfig", {"language-model": "Backpack"}),
     "seq2seq": Entry("seq2seq", "Seq2SeqConfig", {"translation": "Seq2Seq"}),
     "bahdanau": Entry("bahdanau", "BahdanauConfig", {"translation": "Bahdanau"}),
     "luong": Entry("luong", "LuongConfig", {"translation": "Luong"}),

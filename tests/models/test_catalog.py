@@ -13,6 +13,7 @@ def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
     words = {"vocabulary_size": 13, "dropout": 0.3}
     settings = {
         "gpt2": {**words, "model_size": 24},
+        "backpack": {**words, "model_size": 24, "senses": 4},
         "lstmn": {**words, "embedding_size": 7, "classes": 3},
         "dan": {**words, "embedding_size": 7, "classes": 3},
         "han": {**words, "embedding_size": 7, "classes": 3},
