@@ -19,6 +19,7 @@ from regard.cli.generate import generate
 from regard.cli.lecture import lecture
 from regard.cli.look import look
 from regard.cli.recipes import recipes
+from regard.cli.senses import senses
 from regard.cli.train import train
 from regard.cli.translate import translate
 from regard.cli.verify import verify
@@ -61,6 +62,7 @@ for command in (
     lecture,
     look,
     recipes,
+    senses,
     train,
     translate,
     verify,

@@ -1,4 +1,4 @@
-"""A Backpack: every word has several senses, and a text is a weighted sum of the senses of its words.
+"""A Backpack: every word has several senses, and a text is the weighted sum of those of its words.
 
 C(w)_ℓ = the ℓ-th sense vector of word w, from the word alone                  ℓ = 1 … k
 α_ℓij = softmax_j(h_i Q_ℓ · h_j K_ℓ / √(d/k)),  j ≤ i,  h = Transformer(words)
@@ -14,6 +14,7 @@ Hewitt, Thickstun, Manning & Liang (2023), "Backpack language models", sections 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ class Backpack(GPT2):
 
     def __init__(self, config: BackpackConfig):
         super().__init__(config)
-        self.senses = Senses(self.embedding, config)
+        self.senses: Senses | EditedSenses = Senses(self.embedding, config)
         self.sense_weights = SenseWeights(config)
         self._tie_and_initialise()
 
@@ -152,9 +153,12 @@ class SenseWeights(nn.Module):
 class EditedSenses(nn.Module):
     """Senses of which some are scaled, or taken from another word."""
 
-    def __init__(self, senses: nn.Module, changes: Mapping[int, Mapping[int, SenseChange]]):
+    def __init__(
+        self, senses: Senses | EditedSenses, changes: Mapping[int, Mapping[int, SenseChange]]
+    ):
         super().__init__()
-        self.senses, self.count = senses, senses.count
+        self.senses = senses
+        self.count: int = senses.count
         self.edited = {word: self._edit(word, own) for word, own in changes.items()}
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -174,8 +178,10 @@ class EditedSenses(nn.Module):
                 other, source = change
                 self._check(source)
                 edited[sense] = self._senses_of(other)[source]
-            else:
+            elif math.isfinite(change):
                 edited[sense] *= change
+            else:
+                raise ValueError(f"factor ({change}) must be a finite number")
         return edited
 
     def _senses_of(self, word: int) -> Tensor:

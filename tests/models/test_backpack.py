@@ -49,9 +49,7 @@ def senses_by_hand(weights, word):
     """The k vectors of one word, by the network of the paper's code."""
     x = weights["embedding.weight"][word]
     x = x + norm(weights, "senses.input_norm", x)
-    x = x + feedforward(
-        weights, "senses.feedforward", norm(weights, "senses.feedforward_norm", x)
-    )
+    x = x + feedforward(weights, "senses.feedforward", norm(weights, "senses.feedforward_norm", x))
     output = feedforward(weights, "senses.output", norm(weights, "senses.output_norm", x))
     return [output[SIZE * sense : SIZE * (sense + 1)] for sense in range(SENSES)]
 
@@ -91,9 +89,7 @@ def contexts_by_hand(weights, text, heads=3, layers=2):
 def backpack_by_hand(weights, text):
     """Logits (position, vocabulary) and α (sense, position, position), all in loops."""
     contexts = contexts_by_hand(weights, text)
-    packed = [
-        linear(weights, "sense_weights.projection", h).view(2, SENSES, -1) for h in contexts
-    ]
+    packed = [linear(weights, "sense_weights.projection", h).view(2, SENSES, -1) for h in contexts]
     senses = [senses_by_hand(weights, word) for word in text]
     alpha = torch.zeros(SENSES, len(text), len(text))
     logits = []
