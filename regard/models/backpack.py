@@ -30,6 +30,9 @@ from regard.models.gpt2 import GPT2, GPT2Config
 
 SenseChange = float | tuple[int, int]
 """What becomes of a sense: it is multiplied by a number, or is (word, sense) of another word."""
+SENSE_SCALE = 5.0
+"""How many times as large as other weights the last ones of the senses start. No norm behind them
+brings what they say to size, and quiet ones are slow to learn to speak."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +65,11 @@ class Backpack(GPT2):
 
     def __init__(self, config: BackpackConfig):
         super().__init__(config)
-        self.senses: Senses | EditedSenses = Senses(self.embedding, config)
+        self.senses = Senses(self.embedding, config)
         self.sense_weights = SenseWeights(config)
         self._tie_and_initialise()
+        nn.init.normal_(self.senses.output.contract.weight, std=SENSE_SCALE * config.init_std)
+        self.sense_weights.initialise()
 
     def _compute_features(
         self,
@@ -136,6 +141,14 @@ class SenseWeights(nn.Module):
         self.senses = config.senses
         self.projection = nn.Linear(config.model_size, 2 * config.model_size)
         self.attention = Attention(ScaledDot(), sides=("words", "senses of words"))
+
+    def initialise(self) -> None:
+        """Have every word look at itself first: keys start as the queries. Were all words weighed
+        alike, what the last word said would be lost among the others for hundreds of steps."""
+        queries, keys = self.projection.weight.chunk(2)
+        nn.init.normal_(queries, std=queries.shape[1] ** -0.5)
+        with torch.no_grad():
+            keys.copy_(queries)
 
     def forward(
         self, context: Tensor, senses: Tensor, mask: Mask, cache: KeyValueCache | None = None

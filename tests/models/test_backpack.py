@@ -219,3 +219,16 @@ def test_the_look_shows_words_by_the_senses_of_words():
 def test_senses_must_share_the_model_evenly():
     with pytest.raises(ValueError, match=r"model_size \(15\) must be a multiple of senses \(4\)"):
         BackpackConfig(**SMALL, senses=4)
+
+
+@torch.no_grad()
+def test_a_new_model_weighs_the_senses_of_the_word_at_hand_most():
+    model = build("backpack", preset="laptop", vocabulary_size=1000)
+    ids = torch.randint(1000, (4, 20))
+    with watch(model) as seen:
+        model.features(Words.of_ids(ids))
+    weights = seen["sense_weights.attention"][0].weights  # (batch, sense, query, key)
+    own = weights.diagonal(dim1=-2, dim2=-1)[..., 1:]
+    others = weights.tril(-1)[..., 1:, :].amax(dim=-1)
+    assert (own > others).float().mean() > 0.95
+    assert model.senses(ids).std() > 5 * model.embedding.weight.std()
