@@ -15,9 +15,8 @@ Writes results/senses/NAME.json, from which docs/results.md is made.
 from __future__ import annotations
 
 import json
-import os
 import sys
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from benchmarks.results import RESULTS, senses_table
 from regard.atomic import write_atomically
 from regard.data.batches import Words
 from regard.data.corpora import read_lines
+from regard.data.files import find_file
 from regard.models.backpack import Backpack
 from regard.running import Run, load
 from regard.tasks.senses import as_backpack, sense_logits
@@ -116,8 +116,9 @@ def summarise(values: Array) -> dict[str, float]:
 
 def read_simlex(run: Run) -> tuple[Tensor, Array, int]:
     """Pairs of words (pair, 2) that the run knows, how alike people find them, and of how many."""
-    data = Path(run.recipe.data.root or os.environ.get("REGARD_DATA", "../shared/data"))
-    rows = [line.split() for line in read_lines(data / SIMLEX)]
+    about = {"set": "SimLex-999", "source": "Hill, Reichart & Korhonen (2015)"}
+    path = find_file(SIMLEX, replace(run.recipe.data, **about))
+    rows = [line.split() for line in read_lines(path)]
     ids = [[run.tokenizer.encode(word).ids for word in row[:2]] for row in rows]
     known = [
         all(len(each) == 1 and each[0] != run.tokenizer.unknown for each in both) for both in ids
