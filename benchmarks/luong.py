@@ -65,9 +65,7 @@ def key(cell: Cell) -> tuple[str, str, bool]:
 def main() -> None:
     kept = TABLE.exists() and "--again" not in sys.argv
     cells: list[Cell] = json.loads(TABLE.read_text(encoding="utf-8")) if kept else []
-    print(
-        "| score | scope | input feeding | exact match | AER | minutes |\n|---|---|---|---|---|---|"
-    )
+    print(HEAD)
     for place in product(SCORES, SCOPES, (True, False)):
         found = next((cell for cell in cells if key(cell) == place), None)
         if found is None:

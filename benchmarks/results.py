@@ -74,6 +74,15 @@ are known:
 | vectors | ρ |
 |---|---|
 """
+LENGTHS = """
+## Translation by sentence length
+
+Made by `python -m benchmarks.lengths`: BLEU with beam 5 on English sentences into German, put
+together by the words of the source. `multi30k-seq2seq` has no attention.
+
+![BLEU by sentence length](pictures/bleu-by-length.svg)
+
+"""
 ZOO = """
 ## The zoo
 
@@ -211,6 +220,25 @@ def senses_table(found: dict[str, Any]) -> str:
     return head + "".join(f"| {name} | {rho:+.3f} |\n" for name, rho in rows)
 
 
+def lengths() -> str:
+    """BLEU by sentence length, a line for each translator."""
+    table = RESULTS / "lengths" / "table.json"
+    if not table.is_file():
+        return ""
+    rows = json.loads(table.read_text(encoding="utf-8"))
+    words = " | ".join(f"{mean:.1f} words" for mean in rows[0]["words"])
+    counts = " | ".join(f"{count:,}" for count in rows[0]["sentences"])
+    lines = [
+        f"| recipe | parameters | all | {words} |",
+        "|" + "---|" * (3 + len(rows[0]["words"])),
+        f"| *sentences* |  | {sum(rows[0]['sentences']):,} | {counts} |",
+    ]
+    for row in rows:
+        scores = " | ".join(f"{score:.1f}" for score in row["bleu"])
+        lines.append(f"| `{row['recipe']}` | {row['parameters']:,} | {row['all']:.1f} | {scores} |")
+    return LENGTHS + "\n".join(lines) + "\n"
+
+
 def zoo(places: list[Path]) -> str:
     """Every run of the zoo, beside the run it was made from."""
     rows = []
@@ -231,7 +259,7 @@ def write_page() -> str:
     """docs/results.md, and its text."""
     places = sorted(path.parent for path in RESULTS.glob("*/evaluation.json"))
     page = HEAD + "".join(row(place) for place in places) + language_models(places)
-    page += luong() + backpacks(places) + zoo(places)
+    page += luong() + lengths() + backpacks(places) + zoo(places)
     (ROOT / "docs" / "results.md").write_text(page, encoding="utf-8")
     return page
 

@@ -48,8 +48,7 @@ def align(
         return
     if run is None:
         raise ValueError("nothing to align: give a RUN, or --links and --gold")
-    found, own_gold = _align(run, run_back, source, target, settings)
-    wanted = own_gold if wanted is None else wanted
+    found, wanted = _align(run, run_back, source, target, wanted, settings)
     lines = "".join(f"{each}\n" for each in found)
     if out is not None:
         from regard.atomic import write_atomically
@@ -66,9 +65,11 @@ def _align(
     run_back: Path | None,
     source: str | None,
     target: str | None,
+    gold: list[Links] | None,
     settings: dict[str, Any],
 ) -> tuple[list[Links], list[Links] | None]:
-    """The links of two files, or of a run's own test data with the gold it may have."""
+    """The links of two files, or of a run's own test data with the gold it may have; and the gold
+    to compare them with."""
     if (source is None) != (target is None):
         raise ValueError("--source and --target go together: line n of both is one pair")
     from regard.data.corpora import read_pairs
@@ -78,9 +79,10 @@ def _align(
     loaded = load(run)
     back = None if run_back is None else load(run_back)
     if source is not None and target is not None:
-        return align(loaded, read_pairs([source, target]), back, **settings), None
-    pairs, gold = loaded.task.gold_pairs("test")
-    return align(loaded, pairs, back, **settings), gold
+        return align(loaded, read_pairs([source, target]), back, gold=gold, **settings), gold
+    pairs, own_gold = loaded.task.gold_pairs("test")
+    gold = own_gold if gold is None else gold
+    return align(loaded, pairs, back, gold=gold, **settings), gold
 
 
 def _print_score(found: list[Links], gold: list[Links], as_json: bool) -> None:

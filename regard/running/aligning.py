@@ -29,21 +29,26 @@ def align(
     method: str = "argmax",
     threshold: float = 0.3,
     path: str | None = None,
+    gold: Sequence[Links] | None = None,
 ) -> list[Links]:
     """The links of each (source, target) pair.
 
     `argmax` links each target word to the source word it looks at most, `threshold` to all that
     have at least that much weight. With a run of the opposite direction, `back`, the links of both
     are symmetrised by grow-diag-final. `path` chooses one attention; else all that look from
-    target to source are averaged, with all their heads.
+    target to source are averaged, with all their heads. `gold` is refused where it links a word
+    that its pair does not have.
     """
     if method not in METHODS:
         raise ValueError(f"method ({method!r}) must be one of {', '.join(METHODS)}")
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold ({threshold}) must be above 0 and at most 1")
     found = []
-    for source, target in pairs:
-        forward = links_of(word_weights(run, source, target, path), method, threshold)
+    for place, (source, target) in enumerate(pairs):
+        weights = word_weights(run, source, target, path)
+        if gold is not None and place < len(gold):
+            check_links(gold[place], weights, place)
+        forward = links_of(weights, method, threshold)
         if back is not None:
             turned = links_of(word_weights(back, target, source, path), method, threshold)
             backward = Links({(i, j) for j, i in turned.possible})
@@ -90,6 +95,17 @@ def _membership(labels: Sequence[Label], text: str) -> Tensor:
         for word, (start, end) in enumerate(spans):
             held[word, piece] = float(max(start, label.start) < min(end, label.end))
     return held
+
+
+def check_links(gold: Links, weights: Tensor, place: int) -> None:
+    """Refuse a link to a word that is not there; weights are (target, source)."""
+    targets, sources = weights.shape
+    for source, target in sorted(gold.possible):
+        if source >= sources or target >= targets:
+            raise ValueError(
+                f"gold line {place + 1} links {source}-{target}, but its source has {sources} "
+                f"words and its target {targets}, counted from 0 (--one-based: from 1)"
+            )
 
 
 def links_of(weights: Tensor, method: str = "argmax", threshold: float = 0.3) -> Links:

@@ -139,6 +139,16 @@ def test_the_command_aligns_two_files(translator, tmp_path):
     assert (second, third) == ("", "0-0")
 
 
+def test_gold_that_links_a_word_which_is_not_there_is_refused(translator, tmp_path):
+    for name, text in {"en": "nine\nten\n", "de": "neun\nzehn\n", "gold": "0-0\n0-3\n"}.items():
+        (tmp_path / name).write_text(text)
+    files = ("--source", tmp_path / "en", "--target", tmp_path / "de", "--gold", tmp_path / "gold")
+    code, output = typed("align", translator, *files)
+    assert code == 2
+    said = "gold line 2 links 0-3, but its source has 1 words and its target 1, counted from 0"
+    assert said in output.splitlines()[-1]
+
+
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"no word alignments at {DATA}")
 def test_another_aligner_s_output_has_the_error_rate_it_was_published_with():
     code, output = typed(
@@ -166,3 +176,14 @@ def test_what_cannot_be_aligned_is_one_line_and_exit_code_2(words, said, transla
     code, output = typed("align", *[translator if word == "RUN" else word for word in words])
     assert code == 2
     assert said in output.splitlines()[-1]
+
+
+def test_evaluate_takes_source_and_target_behind_one_option(translator, tmp_path):
+    (tmp_path / "en").write_text("nine\nforty-two\n")
+    (tmp_path / "de").write_text("neun\nzweiundvierzig\n")
+    code, output = typed(
+        "evaluate", translator, "--data", tmp_path / "en", tmp_path / "de", "--json"
+    )
+    assert code == 0 and json.loads(output)["exact_match"] in (0.0, 0.5, 1.0)
+    code, output = typed("evaluate", translator, tmp_path / "en")
+    assert code == 2 and "is one argument too many; --data goes before files" in output
