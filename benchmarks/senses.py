@@ -104,7 +104,7 @@ def measure_effect(run: Run) -> dict[str, Any]:
         "named": summarise(named),
         "others": summarise(others),
         "difference": summarise(named - others),
-        "effect_size": float((named - others).mean() / (named - others).std(ddof=1)),
+        "effect_size": float((others - named).mean() / (others - named).std(ddof=1)),
         "words_as_said": int((named < others).sum()),
     }
 

@@ -232,3 +232,12 @@ def test_a_new_model_weighs_the_senses_of_the_word_at_hand_most():
     others = weights.tril(-1)[..., 1:, :].amax(dim=-1)
     assert (own > others).float().mean() > 0.95
     assert model.senses(ids).std() > 5 * model.embedding.weight.std()
+
+
+def test_packed_documents_are_read_as_if_each_were_alone():
+    model, texts = shaken(), [[3, 1, 4, 1], [5, 9], [2, 6, 5]]
+    ids = torch.tensor([[word for text in texts for word in text]])
+    documents = torch.tensor([[number for number, text in enumerate(texts) for _ in text]])
+    packed = model(Words(ids, ids, ids >= 0, documents))[0]
+    expected = torch.cat([model(read(text))[0] for text in texts])
+    assert_close(packed, expected, atol=2e-5, rtol=1e-4)
