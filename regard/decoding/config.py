@@ -10,6 +10,7 @@ from regard.naming import suggest
 
 Method = Literal["greedy", "sample", "beam"]
 Penalty = Literal["none", "gnmt", "average"]
+Weights = Literal["float32", "int8"]
 INTEGER_SETTINGS = ("beam", "n_best", "longest", "shortest", "top_k", "no_repeat_ngram", "seed")
 FLOAT_SETTINGS = ("temperature", "top_p", "length_alpha", "longest_factor")
 SAMPLING_SETTINGS = ("temperature", "top_k", "top_p", "seed")  # mean nothing to other methods
@@ -39,6 +40,7 @@ class DecodingConfig:
     longest_factor: float | None = None  # also no more than this times the length of the source
     shortest: int = 0  # words before the end may come
     no_repeat_ngram: int | None = None  # no n words in a row are said twice
+    weights: Weights = "float32"  # int8: matrices in 8 bits while decoding, for speed
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -89,7 +91,7 @@ class DecodingConfig:
         return float(max(words, 1)) if self.length_penalty == "average" else 1.0
 
     def _check_names(self) -> None:
-        for name, kind in (("method", Method), ("length_penalty", Penalty)):
+        for name, kind in (("method", Method), ("length_penalty", Penalty), ("weights", Weights)):
             value = getattr(self, name)
             if value not in get_args(kind):
                 raise ValueError(f"{name} ({value!r}) must be one of {', '.join(get_args(kind))}")

@@ -27,6 +27,7 @@ from regard.attention import Attention, KeyValueCache, Mask, ScaledDot
 from regard.layers import Dropout, Embedding, FeedForward, LayerNorm
 from regard.models.checks import check_at_least
 from regard.models.gpt2 import GPT2, GPT2Config
+from regard.products import Linear
 
 SenseChange = float | tuple[int, int]
 """What becomes of a sense: it is multiplied by a number, or is (word, sense) of another word."""
@@ -139,7 +140,7 @@ class SenseWeights(nn.Module):
     def __init__(self, config: BackpackConfig):
         super().__init__()
         self.senses = config.senses
-        self.projection = nn.Linear(config.model_size, 2 * config.model_size)
+        self.projection = Linear(config.model_size, 2 * config.model_size)
         self.attention = Attention(ScaledDot(), sides=("words", "senses of words"))
 
     def initialise(self) -> None:
