@@ -14,6 +14,7 @@ def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
     settings = {
         "gpt2": {**words, "model_size": 24},
         "bert": {**words, "model_size": 24, "classes": 3},
+        "backpack": {**words, "model_size": 24, "senses": 4},
         "lstmn": {**words, "embedding_size": 7, "classes": 3},
         "dan": {**words, "embedding_size": 7, "classes": 3},
         "han": {**words, "embedding_size": 7, "classes": 3},
