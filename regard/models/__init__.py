@@ -19,6 +19,7 @@ from regard.models.luong import Luong, LuongConfig
 from regard.models.ngram import Ngram, NgramConfig
 from regard.models.recurrent import RecurrentConfig, RecurrentLM
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.window import WindowConfig, WindowLM
 
 __all__ = [
@@ -44,6 +45,8 @@ __all__ = [
     "RecurrentLM",
     "Seq2Seq",
     "Seq2SeqConfig",
+    "Transformer",
+    "TransformerConfig",
     "WindowConfig",
     "WindowLM",
     "build",

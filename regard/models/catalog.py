@@ -69,6 +69,7 @@ MODELS: dict[str, Entry] = {
     "seq2seq": Entry("seq2seq", "Seq2SeqConfig", {"translation": "Seq2Seq"}),
     "bahdanau": Entry("bahdanau", "BahdanauConfig", {"translation": "Bahdanau"}),
     "luong": Entry("luong", "LuongConfig", {"translation": "Luong"}),
+    "transformer": Entry("transformer", "TransformerConfig", {"translation": "Transformer"}),
     "lstmn": Entry(
         "lstmn",
         "LSTMNConfig",

@@ -34,6 +34,11 @@ MODELS = {
     "bahdanau": ("bahdanau", f"{SMALL}embedding_size = 5\nattention_size = 7\nreadout_size = 3"),
     "seq2seq": ("seq2seq", f"{SMALL}embedding_size = 5\nlayers = 2"),
     "luong": ("luong", f"{SMALL}embedding_size = 5\nlayers = 2"),
+    "transformer": ("transformer", GPT),
+    "transformer, pre-norm": (
+        "transformer",
+        f'{GPT}norm = "pre"\ntied = false\npositions = "rotary"',
+    ),
     "dan": ("dan", f"{SMALL}embedding_size = 5\nlayers = 2"),
     "han": ("han", f"{SMALL}embedding_size = 5\nattention_size = 3"),
     "lstmn": ("lstmn", f"{SMALL}embedding_size = 5"),
@@ -41,12 +46,14 @@ MODELS = {
     "ntm": ("ntm", "controller_size = 5\nslots = 7\nslot_size = 3"),
 }
 
+TRANSLATORS = ("Seq2Seq", "Bahdanau", "Luong", "Transformer")
+
 
 def logits(model):
     ids = torch.randint(11, (2, 7), generator=torch.Generator().manual_seed(3))
     mask = torch.ones_like(ids, dtype=torch.bool)
     batches = {
-        **dict.fromkeys(("Seq2Seq", "Bahdanau", "Luong"), Pairs(ids, mask, ids, ids, mask)),
+        **dict.fromkeys(TRANSLATORS, Pairs(ids, mask, ids, ids, mask)),
         "DAN": LabelledTexts(ids, mask, ids[:, 0]),
         "HAN": LabelledDocuments(ids.unsqueeze(1), mask.unsqueeze(1), ids[:, 0]),
         "ELMo": Spellings(ids.unsqueeze(-1).expand(-1, -1, 50), ids, mask),

@@ -28,6 +28,15 @@ EXPECTED = {
     },
     "bahdanau": {"decoder.attention": "cross"},
     "luong": {"decoder.attention": "cross"},
+    "transformer": {
+        f"{path}.layers.{layer}.{part}": kind
+        for path, part, kind in (
+            ("encoder", "attention", "self"),
+            ("decoder", "attention", "self"),
+            ("decoder", "cross_attention", "cross"),
+        )
+        for layer in range(2)
+    },
     "lstmn": {"layers.0.attention": "self", "layers.1.attention": "self"},
     "han": {"words.attention": "pool", "sentences.attention": "pool"},
     "ntm": {"write.attention": "memory", "read.attention": "memory"},
