@@ -59,6 +59,12 @@ def decoding_options(command: Callable[..., Any]) -> Callable[..., Any]:
     penalties = click.Choice(["none", "gnmt", "average", "power"])
     stoppings = click.Choice(["exact", "hf", "hf-early", "hf-never"])
     for option in (
+        click.option(
+            "--sliding",
+            is_flag=True,
+            default=None,
+            help="Read the last words of a prompt that is too long.",
+        ),
         click.option("--no-repeat-ngram", type=int, help="Say no n words in a row twice."),
         click.option("--stopping", type=stoppings, help="When a beam is done; hf: as theirs."),
         click.option("--length-alpha", type=float, help="Strength of the gnmt or power penalty."),

@@ -212,7 +212,7 @@ class Generate:
             task.recipe.decoding.with_settings(**settings),
             before_first_word(self.words),
             self.words.end,
-            unspeakable(self.words),
+            [*unspeakable(self.words), *nameless(self.words, model)],
         )
 
     def encode(self, text: str) -> list[int]:
@@ -300,6 +300,13 @@ def unspeakable(tokenizer: Tokenizer) -> list[int]:
     silent = (tokenizer.pad, tokenizer.start)
     # One token may start and end a text, as GPT-2's does: it has to be said, to come to an end.
     return [i for i in silent if i is not None and i != tokenizer.end]
+
+
+def nameless(tokenizer: Tokenizer, model: Any) -> range:
+    """Ids that a model has room for and no token stands for: tables are filled up to round
+    sizes."""
+    size = getattr(getattr(model, "config", None), "vocabulary_size", tokenizer.size)
+    return range(tokenizer.size, size)
 
 
 def logits_after(model: Any, rows: list[list[int]]) -> Tensor:

@@ -5,8 +5,8 @@ from = "runs/pretrained"     its tokenizer; or a tokenizer.json, a run of the zo
                              Hugging Face folder
 
 [model]
-from = "runs/pretrained"     its weights, and without `name` its settings, too; or those of a
-                             Hugging Face folder
+from = "runs/pretrained"     its weights, and without `name` its settings, too; a Hugging Face
+                             folder always brings its settings
 fresh = ["output"]           but for these parts, which start anew
 """
 
@@ -38,8 +38,19 @@ def inherit(content: dict[str, Any]) -> None:
         if isinstance(table, dict) and isinstance(table.get("from"), str):
             table["from"] = str(find_run(table["from"]).absolute())
     model = content.get("model")
-    if isinstance(model, dict) and "from" in model and "name" not in model:
-        content["model"] = {**open_start(Path(model["from"])).model_section, **model}
+    if not isinstance(model, dict) or not isinstance(model.get("from"), str):
+        return
+    place = Path(model["from"])
+    # A folder of others has one model in it, whose settings are no choice of a recipe.
+    if "name" not in model or is_hugging_face(place):
+        theirs = open_start(place).model_section
+        if model.get("name", theirs.get("name")) == theirs.get("name"):
+            content["model"] = {**theirs, **model}
+
+
+def is_hugging_face(place: Path) -> bool:
+    """Whether a folder comes from transformers and not from a run."""
+    return HuggingFaceFolder.is_at(place) and not (place / MANIFEST).is_file()
 
 
 class FinishedRun:
@@ -69,7 +80,7 @@ def open_start(place: Path) -> FinishedRun | HuggingFaceFolder:
     """A finished run, or a Hugging Face folder."""
     if (place / MANIFEST).is_file():
         return FinishedRun(place)
-    if HuggingFaceFolder.is_at(place):
+    if is_hugging_face(place):
         return HuggingFaceFolder(place)
     raise ValueError(
         f"from ({str(place)!r}) must be the folder of a finished run, or one's name in the zoo, or "
