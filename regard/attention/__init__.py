@@ -33,7 +33,7 @@ from regard.attention.positions import (
     sinusoids,
 )
 from regard.attention.prepared import Prepared, PreparedMemory
-from regard.attention.recording import Call
+from regard.attention.recording import Call, is_watched
 from regard.attention.scores import (
     Additive,
     Cosine,
@@ -104,6 +104,7 @@ __all__ = [
     "attentions",
     "edit",
     "freeze",
+    "is_watched",
     "kind_of",
     "make_looks",
     "set_to",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.nn.utils import skip_init
 
 from regard.attention.attention import Attention
@@ -17,6 +16,7 @@ from regard.attention.positions import PositionBias, Rotary
 from regard.attention.prepared import PreparedMemory
 from regard.attention.scores import ScaledDot, Score
 from regard.attention.weighings import Weighing
+from regard.products import Linear, linear
 
 
 class MultiHead(nn.Module):
@@ -73,7 +73,7 @@ class MultiHead(nn.Module):
             )
         _check_position(position, heads, self.head_size)
         self.position = position
-        self.output = nn.Linear(self.widths[0], model_size, bias=bias)
+        self.output = Linear(self.widths[0], model_size, bias=bias)
 
     def prepare(self, keys: Tensor, values: Tensor | None = None) -> PreparedMemory:
         """Project memory ahead of the first query, for decoders that come back to it.
@@ -170,7 +170,9 @@ class MultiHead(nn.Module):
         rows = slice(start, start + self.widths[part])
         if _is_plain_linear(self.projection):
             weight, bias = self.projection.weight, self.projection.bias
-            return F.linear(vectors, weight[rows], None if bias is None else bias[rows])
+            return linear(vectors, weight[rows], None if bias is None else bias[rows])
+        if isinstance(self.projection, Divisible):
+            return self.projection.part(rows)(vectors)
         # Whatever took its place, quantised perhaps, has no matrix that could be cut.
         return self.projection(vectors)[..., rows]
 
@@ -188,13 +190,20 @@ class MultiHead(nn.Module):
         return vectors if group == 1 else vectors.repeat_interleave(group, dim=-3)
 
 
+@runtime_checkable
+class Divisible(Protocol):
+    """A linear layer in another layout that can still give some of its outputs alone."""
+
+    def part(self, rows: slice) -> nn.Module: ...
+
+
 class SeparateProjections(nn.Module):
     """Queries, keys and values from vectors of different sizes."""
 
     def __init__(self, sizes: Sequence[int], widths: Sequence[int], bias: bool):
         super().__init__()
         self.query, self.key, self.value = (
-            nn.Linear(size, width, bias=bias) for size, width in zip(sizes, widths, strict=True)
+            Linear(size, width, bias=bias) for size, width in zip(sizes, widths, strict=True)
         )
         for part in (self.query, self.key, self.value):
             nn.init.xavier_uniform_(part.weight)
@@ -209,7 +218,7 @@ def _make_projection(sizes: Sequence[int], widths: Sequence[int], bias: bool) ->
         return SeparateProjections(sizes, widths, bias)
     # Its numbers are drawn once, here; torch's own draw would be thrown away.
     device = torch.get_default_device()
-    packed = skip_init(nn.Linear, sizes[0], sum(widths), bias=bias, device=device)
+    packed = skip_init(Linear, sizes[0], sum(widths), bias=bias, device=device)
     nn.init.xavier_uniform_(packed.weight)
     if bias:
         nn.init.zeros_(packed.bias)
@@ -217,7 +226,7 @@ def _make_projection(sizes: Sequence[int], widths: Sequence[int], bias: bool) ->
 
 
 def _is_plain_linear(module: nn.Module) -> TypeGuard[nn.Linear]:
-    return type(module).forward is nn.Linear.forward
+    return type(module).forward in (Linear.forward, nn.Linear.forward)
 
 
 def _head_size(model_size: int, heads: int, head_size: int | None) -> int:

@@ -94,6 +94,12 @@ def active_sessions() -> tuple[Session, ...]:
     return _sessions.get()
 
 
+def is_watched(model: nn.Module) -> bool:
+    """Whether a session of this thread or task knows a module of the model."""
+    sessions = [each for each in active_sessions() if each.open]
+    return any(id(part) in each.paths for each in sessions for part in model.modules())
+
+
 @contextmanager
 def hold(session: Session) -> Iterator[None]:
     """Within the `with`, attention calls of this thread or task meet the session."""

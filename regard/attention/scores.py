@@ -16,6 +16,7 @@ from regard.attention.additive import key_exponentials
 from regard.attention.comparisons import Comparison, InnerProduct, Table, TanhSum
 from regard.attention.precision import at_least_single
 from regard.attention.prepared import AdditiveKeys, Prepared
+from regard.products import Linear
 
 
 class Score(nn.Module):
@@ -89,7 +90,7 @@ class General(Score):
 
     def __init__(self, query_size: int, key_size: int):
         super().__init__()
-        self.matrix = nn.Linear(query_size, key_size, bias=False)
+        self.matrix = Linear(query_size, key_size, bias=False)
 
     def transform_queries(self, queries: Tensor) -> Tensor:
         _check_size("queries", queries, self.matrix.in_features)
@@ -134,8 +135,8 @@ class Additive(Score):
         super().__init__()
         if hidden_size < 1:
             raise ValueError(f"hidden_size ({hidden_size}) must be 1 or more")
-        self.query = nn.Linear(query_size, hidden_size, bias=bias)
-        self.key = nn.Linear(key_size, hidden_size, bias=False)
+        self.query = Linear(query_size, hidden_size, bias=bias)
+        self.key = Linear(key_size, hidden_size, bias=False)
         self.direction = nn.Parameter(torch.empty(hidden_size))
         bound = 1.0 / math.sqrt(hidden_size)
         nn.init.uniform_(self.direction, -bound, bound)
@@ -181,7 +182,7 @@ class Location(Score):
 
     def __init__(self, query_size: int, longest: int):
         super().__init__()
-        self.places = nn.Linear(query_size, longest, bias=False)
+        self.places = Linear(query_size, longest, bias=False)
 
     def compare(self, queries: Tensor, keys: Prepared) -> Comparison:
         _check_size("queries", queries, self.places.in_features)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.attention.precision import at_least_single, without_autocast
+from regard.products import Linear
 
 
 class Weighing(nn.Module):
@@ -263,8 +264,8 @@ class LocalPredictive(Weighing):
         super().__init__()
         _check_reach(reach)
         self.reach = reach
-        self.hidden = nn.Linear(query_size, hidden_size or query_size, bias=False)
-        self.place = nn.Linear(hidden_size or query_size, 1, bias=False)
+        self.hidden = Linear(query_size, hidden_size or query_size, bias=False)
+        self.place = Linear(hidden_size or query_size, 1, bias=False)
 
     def centres(self, queries: Tensor, lengths: Tensor) -> Tensor:
         """p, (batch, …, query)"""

@@ -11,5 +11,8 @@ from regard.cli.texts import Texts, takes_texts
 @takes_texts
 @click.option("--n-best", type=int, help="Guesses for each text, 5 if left out.")
 def fill(texts: Texts, n_best: int | None) -> None:
-    """Guess the words that TEXTS hide: regard fill RUN "The [MASK] barked"."""
+    """Guess the words that TEXTS hide.
+
+    regard fill RUN "The [MASK] barked"
+    """
     texts.answer("fill", {"n_best": n_best}, shown=lambda each: f"{each.output}\t{each.score:.4f}")

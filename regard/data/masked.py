@@ -1,6 +1,6 @@
 """Pairs of texts with hidden words, made anew every epoch: what BERT learns from.
 
-documents → [CLS] A [SEP] B [SEP]   whole sentences of one document up to half the room each
+documents → [CLS] A [SEP] B [SEP]   sentences of one document, up to half the room each
 half of the pairs                   keep the B that follows their A
 the other half                      trade their Bs among documents, so that no B tells by itself
 15 % of the words                   are to be guessed: 80 % hidden, 10 % another word, 10 % as is
@@ -28,6 +28,7 @@ from regard.data.feeds import random_stream
 
 SCORING_SEED = 0
 """Where nothing is to be learned, every run is asked for the same words of the same pairs."""
+FULL_ENOUGH = 2 / 3  # of its room a text must take, before it ends with a sentence
 MAX_SKIPPED = 4  # sentences at the beginning of a document, so that each epoch cuts it elsewhere
 
 Sentence = Sequence[int]
@@ -174,11 +175,14 @@ class MaskedPairs:
             # Of a short document nothing is left out.
             place = skip if len(document) > 2 * MAX_SKIPPED else 0
             while place + self.paired < len(document):
-                first, place = _fill(document, place, room, keep=int(self.paired))
-                second: list[int] = []
+                end = _fill(document, place, room, keep=int(self.paired))
+                first = list(chain.from_iterable(document[place:end]))
+                place, second = end, []
                 if self.paired:
-                    second, place = _fill(document, place, room, keep=0)
-                yield Pair(first, second, number)
+                    place = _fill(document, end, room)
+                    second = list(chain.from_iterable(document[end:place]))
+                # Cut where the two are furthest apart, if they are too long.
+                yield Pair(first[-room:] if self.paired else first[:room], second[:room], number)
 
     def _trade(self, pairs: list[Pair], epoch: int) -> list[int]:
         """For each pair the pair whose second text it reads: its own for one half of them.
@@ -207,13 +211,14 @@ class MaskedPairs:
         return sources
 
 
-def _fill(document: Sequence[Sentence], place: int, room: int, keep: int) -> tuple[list[int], int]:
-    """Whole sentences from a place on, as many as there is room for, and the place behind them.
+def _fill(document: Sequence[Sentence], place: int, room: int, keep: int = 0) -> int:
+    """Where a stretch of whole sentences ends that begins at a place and takes most of the room.
 
-    `keep` are left for whoever comes next. The first is cut if it is too long by itself.
+    `keep` sentences are left for whoever comes next. A stretch goes on for being short so far, and
+    never for what comes next: else the length of a first text would tell something of the second.
     """
-    end, size = place + 1, len(document[place])
-    while end < len(document) - keep and size + len(document[end]) <= room:
+    end, size = place, 0
+    while end < len(document) - keep and size < FULL_ENOUGH * room:
         size += len(document[end])
         end += 1
-    return list(chain.from_iterable(document[place:end]))[:room], end
+    return end

@@ -10,6 +10,7 @@ from torch import Tensor
 from regard.decoding.ancestry import Ancestry
 from regard.decoding.config import DecodingConfig
 from regard.decoding.hypothesis import Hypothesis, LiveHypotheses, sort_by_score
+from regard.decoding.packed import pack
 from regard.decoding.rules import Rules, max_lengths
 from regard.decoding.seam import B, Model, S, Stepper
 
@@ -39,7 +40,7 @@ def beam(
     """
     if not first.numel():
         return []
-    stepper = Stepper(model, batch, first, ancestry)
+    stepper = Stepper(pack(model, config.weights), batch, first, ancestry)
     rules = Rules.from_config(config, end, never)
     limits = max_lengths(config, batch, first)  # (sentence,)
     finished = FinishedHypotheses(config, limits)

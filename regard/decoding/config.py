@@ -11,6 +11,7 @@ from regard.naming import suggest
 Method = Literal["greedy", "sample", "beam"]
 Penalty = Literal["none", "gnmt", "average", "power"]
 Stopping = Literal["exact", "hf", "hf-early", "hf-never"]
+Weights = Literal["float32", "int8"]
 INTEGER_SETTINGS = ("beam", "n_best", "longest", "shortest", "top_k", "no_repeat_ngram", "seed")
 FLOAT_SETTINGS = ("temperature", "top_p", "length_alpha", "longest_factor")
 SAMPLING_SETTINGS = ("temperature", "top_k", "top_p", "seed")  # mean nothing to other methods
@@ -46,6 +47,7 @@ class DecodingConfig:
     shortest: int = 0  # words before the end may come
     no_repeat_ngram: int | None = None  # no n words in a row are said twice
     sliding: bool = False  # of a prompt longer than the model's positions the last words are read
+    weights: Weights = "float32"  # int8: matrices in 8 bits while decoding, for speed
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -98,8 +100,8 @@ class DecodingConfig:
         return float(max(words, 1)) if self.length_penalty == "average" else 1.0
 
     def _check_names(self) -> None:
-        kinds = (("method", Method), ("length_penalty", Penalty), ("stopping", Stopping))
-        for name, kind in kinds:
+        named = ("method", "length_penalty", "stopping", "weights")
+        for name, kind in zip(named, (Method, Penalty, Stopping, Weights), strict=True):
             value = getattr(self, name)
             if value not in get_args(kind):
                 raise ValueError(f"{name} ({value!r}) must be one of {', '.join(get_args(kind))}")

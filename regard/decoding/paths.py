@@ -11,6 +11,7 @@ from torch import Tensor
 from regard.decoding.ancestry import Ancestry
 from regard.decoding.config import DecodingConfig
 from regard.decoding.hypothesis import Hypothesis, LiveHypotheses, sort_by_score
+from regard.decoding.packed import pack
 from regard.decoding.rules import Rules, max_lengths
 from regard.decoding.seam import B, Model, S, Stepper
 
@@ -65,7 +66,7 @@ def decode_steps(
     """Step until every path is finished; `copies` paths for each row of the batch."""
     if not first.numel():
         return
-    stepper = Stepper(model, batch, first, ancestry)
+    stepper = Stepper(pack(model, config.weights), batch, first, ancestry)
     limits = max_lengths(config, batch, first).repeat_interleave(copies)  # (path,)
     rows = LiveHypotheses.start(torch.arange(len(limits), device=first.device))
     stepper.continue_with(rows.owners // copies)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from regard.attention import Attended, watch
@@ -13,6 +14,7 @@ from regard.decoding.ancestry import Ancestry
 from regard.decoding.answers import decode
 from regard.decoding.config import DecodingConfig
 from regard.decoding.hypothesis import Hypothesis
+from regard.decoding.packed import pack
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ def decode_watched(
     What an attention returned before the first step, over a source or a prompt, comes first.
     """
     ancestry = Ancestry()
+    with torch.no_grad():
+        model = pack(model, config.weights)  # what decodes is what is watched
     with watch(model) as seen:
         marked = MarkedModel(model, seen)
         answers = decode(marked, batch, first, config, ancestry=ancestry, **options)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.layers.dropout import Dropout
+from regard.products import Linear
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -40,10 +41,10 @@ class FeedForward(nn.Module):
         super().__init__()
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation ({activation!r}) must be one of {', '.join(ACTIVATIONS)}")
-        self.expand = nn.Linear(model_size, hidden_size)
+        self.expand = Linear(model_size, hidden_size)
         self.activation = activation
         self.dropout = Dropout(dropout)
-        self.contract = nn.Linear(hidden_size, model_size)
+        self.contract = Linear(hidden_size, model_size)
 
     def forward(self, inputs: Tensor) -> Tensor:
         hidden = ACTIVATIONS[self.activation](self.expand(inputs))  # (…, hidden)

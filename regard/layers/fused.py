@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from regard.layers.cells import Cell, start_states
 from regard.layers.state import RecurrentState, where
 from regard.layers.unpadded import Layout
+from regard.products import linear
 
 # So far out that a sigmoid is exactly 0 or 1 whatever is added. Half precision can hold it.
 SATURATED = 1e4
@@ -92,7 +92,7 @@ def run_unpadded(
     # An empty row gets one word of padding, and `run` takes the result away.
     layout = Layout(mask.sum(dim=1).clamp(min=1))
     words = layout.lay_out(inputs)  # (word, input)
-    from_input = [F.linear(words, cell.weight_ih, cell.bias_ih) for cell in cells]
+    from_input = [linear(words, cell.weight_ih, cell.bias_ih) for cell in cells]
     from_input[1:] = [backward[layout.mirror] for backward in from_input[1:]]
     weight = torch.stack([cell.weight_hh for cell in cells])
     bias = torch.stack([cell.bias_hh for cell in cells])

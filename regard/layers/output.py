@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from regard.products import linear, matmul, weight_gradient
+
 MAX_LOGITS_PER_CHUNK = 1 << 22
 """Logits in hand at once: 16 MB of float32; smaller pieces make the products slower."""
 
@@ -70,9 +72,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
             row_targets = targets[rows].unsqueeze(-1)
             gradient = _logit_gradient(probs, row_targets, smoothing)  # (rows, vocabulary)
             if grad_features is not None:
-                torch.mm(gradient, weight, out=grad_features[rows])
+                grad_features[rows] = matmul(gradient, weight)
             if grad_weight is not None:
-                grad_weight.addmm_(gradient.T, features[rows])
+                grad_weight += weight_gradient(gradient, features[rows])
             if grad_bias is not None:
                 grad_bias += gradient.sum(dim=0)
         ctx.save_for_backward(grad_features, grad_weight, grad_bias)
@@ -103,7 +105,7 @@ def _chunks(
         # Unnamed, the logits are gone once they are probabilities.
         yield (
             rows,
-            *_softmax_and_loss(F.linear(features[rows], weight, bias), row_targets, smoothing),
+            *_softmax_and_loss(linear(features[rows], weight, bias), row_targets, smoothing),
         )
 
 

@@ -40,6 +40,7 @@ from regard.layers import RecurrentState
 from regard.models.checks import check_at_least, check_one_of
 from regard.models.padding import LeftAligned, take_last
 from regard.models.recurrent import Reader, RecurrentConfig, make_dropout, tie_and_initialise
+from regard.products import Linear
 
 SPLITS = {"none": 1, "key-value": 2, "key-value-predict": 3}
 SCORES = ("additive", "dot", "scaled-dot", "general")
@@ -104,9 +105,9 @@ class AttentiveLM(nn.Module):
         self.reader = Reader(config)
         self.attention = Attention(_score(config), sides=("words", "words"))
         features_size = config.word_size if config.tied else config.part_size
-        self.mix = nn.Linear(2 * config.part_size, features_size, bias=False)
+        self.mix = Linear(2 * config.part_size, features_size, bias=False)
         self.dropout = make_dropout(config, config.output_dropout)
-        self.output = nn.Linear(features_size, config.vocabulary_size)
+        self.output = Linear(features_size, config.vocabulary_size)
         tie_and_initialise(self, config)
         self._initialise_mix()
 

@@ -28,6 +28,7 @@ from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, GRUCell, Recurrent, RecurrentState
 from regard.models.checks import check_at_least, check_rates, check_shared, check_tied
 from regard.models.source import Source
+from regard.products import Linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ class Bahdanau(nn.Module):
         self.config = config
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.output = nn.Linear(config.readout_size, config.vocabulary_size)
+        self.output = Linear(config.readout_size, config.vocabulary_size)
         if config.tied:
             self.output.weight = self.decoder.embedding.weight
         if config.shared:
@@ -155,12 +156,12 @@ class Decoder(nn.Module):
             config.vocabulary_size, config.embedding_size, scaled=config.tied
         )
         self.dropout = Dropout(config.dropout)
-        self.first = nn.Linear(config.hidden_size, config.hidden_size)
+        self.first = Linear(config.hidden_size, config.hidden_size)
         score = Additive(config.hidden_size, memory_size, config.attention_size)
         self.attention = Attention(score, sides=("target", "source"))
         self.cell = GRUCell(config.embedding_size + memory_size, config.hidden_size)
         readout_input_size = config.hidden_size + config.embedding_size + memory_size
-        self.pieces = nn.Linear(readout_input_size, 2 * config.readout_size)
+        self.pieces = Linear(readout_input_size, 2 * config.readout_size)
 
     def embed(self, ids: Tensor) -> Tensor:
         """(…) → (…, embedding)"""

@@ -22,6 +22,7 @@ from regard.data.batches import LabelledTexts
 from regard.layers import Dropout, Embedding
 from regard.layers.pooling import mean_of_words
 from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.products import Linear
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
 
@@ -65,9 +66,9 @@ class DAN(nn.Module):
         self.embedding.weight.requires_grad_(config.train_vectors)
         self.word_dropout = WordDropout(config.word_dropout)
         sizes = [config.embedding_size] + [config.hidden_size] * config.layers
-        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(sizes))
+        self.layers = nn.ModuleList(Linear(*pair) for pair in pairwise(sizes))
         self.dropout = Dropout(config.dropout)
-        self.output = nn.Linear(sizes[-1], config.classes)
+        self.output = Linear(sizes[-1], config.classes)
 
     def forward(self, batch: LabelledTexts) -> Tensor:
         words = self.word_dropout(batch.mask)  # (batch, position), True for words that are heard

@@ -38,6 +38,7 @@ from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.layers.feedforward import ACTIVATIONS
 from regard.models.checks import check_at_least, check_one_of, check_rates
 from regard.models.padding import document_positions, lengths_from_first_word
+from regard.products import Linear
 
 RESIDUAL_WEIGHTS = ("attention.output.weight", "feedforward.contract.weight")  # end a block
 
@@ -123,7 +124,7 @@ class GPT2(nn.Module):
         self.layers = nn.ModuleList(_make_layer(config, n) for n in range(config.layers))
         final = LayerNorm(config.model_size, config.eps)
         self.norm = final if config.norm == "pre" else nn.Identity()
-        self.output = nn.Linear(config.model_size, config.vocabulary_size, bias=False)
+        self.output = Linear(config.model_size, config.vocabulary_size, bias=False)
         self._tie_and_initialise()
 
     def forward(self, batch: Words) -> Tensor:

@@ -28,6 +28,7 @@ from regard.data.batches import LabelledDocuments
 from regard.layers import Dropout, Embedding, Recurrent
 from regard.layers.pooling import maximum_of_words, mean_of_words
 from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.products import Linear
 
 SPREAD, SLACK = 2, 4
 """The longest sentence of a group may be so many times as long as the shortest, and so many words
@@ -79,7 +80,7 @@ class HAN(nn.Module):
         self.sentences = Level(config, 2 * config.hidden_size, ("document", "sentences"))
         self.word_dropout = Dropout(config.word_dropout)
         self.dropout = Dropout(config.dropout)
-        self.output = nn.Linear(2 * config.hidden_size, config.classes)
+        self.output = Linear(2 * config.hidden_size, config.classes)
 
     def forward(self, batch: LabelledDocuments) -> Tensor:
         real = batch.sentence_mask  # (batch, sentence)
@@ -124,7 +125,7 @@ class Level(nn.Module):
         self.pooling = config.pooling
         self.encoder = Recurrent("gru", input_size, config.hidden_size, bidirectional=True)
         if config.pooling == "attention":
-            self.projection = nn.Linear(self.encoder.output_size, config.attention_size)
+            self.projection = Linear(self.encoder.output_size, config.attention_size)
             self.context = nn.Parameter(torch.empty(config.attention_size))
             # Not too small, or all weights stay near the mean's and there is little to see; not
             # too large: drawn from N(0, 1) it soon reads one word alone, the first or last, behind

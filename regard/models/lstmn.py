@@ -30,6 +30,7 @@ from regard.layers import Dropout, Embedding, LSTMCell, RecurrentState
 from regard.layers.pooling import mean_of_words
 from regard.models.checks import check_at_least, check_rates
 from regard.models.padding import lengths_from_first_word
+from regard.products import Linear
 
 SCORE_RANGE, DIRECTION_RANGE = 0.3, 1.0
 """Matrices and v of the score start within ±. With smaller ones all words score alike, the mean of
@@ -129,7 +130,7 @@ class LSTMNLM(LSTMN):
 
     def __init__(self, config: LSTMNConfig):
         super().__init__(config)
-        self.output = nn.Linear(config.hidden_size, config.vocabulary_size)
+        self.output = Linear(config.hidden_size, config.vocabulary_size)
         self._initialise()
 
     def forward(self, batch: Words) -> Tensor:
@@ -172,8 +173,8 @@ class LSTMNClassifier(LSTMN):
         super().__init__(config)
         if config.classes is None:
             raise ValueError("classes (None) must be at least 1: how many are to be told apart?")
-        self.hidden = nn.Linear(config.hidden_size, config.hidden_size)
-        self.output = nn.Linear(config.hidden_size, config.classes)
+        self.hidden = Linear(config.hidden_size, config.hidden_size)
+        self.output = Linear(config.hidden_size, config.classes)
         self._initialise()
 
     def forward(self, batch: LabelledTexts) -> Tensor:

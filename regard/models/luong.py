@@ -40,6 +40,7 @@ from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, Recurrent, RecurrentState
 from regard.models.checks import check_at_least, check_one_of, check_rates, check_shared, check_tied
 from regard.models.source import Source, StackedEncoder
+from regard.products import Linear
 
 SCORES = ("dot", "general", "concat", "location")
 SCOPES = ("global", "local-m", "local-p", "hard")
@@ -139,7 +140,7 @@ class Luong(nn.Module):
         scaled = config.tied and config.shared  # as the decoder's, whose table it then has
         self.encoder = StackedEncoder(size, *sizes, config.reverse, config.dropout, scaled=scaled)
         self.decoder = Decoder(config)
-        self.output = nn.Linear(config.hidden_size, config.vocabulary_size, bias=False)
+        self.output = Linear(config.hidden_size, config.vocabulary_size, bias=False)
         if config.tied:
             self.output.weight = self.decoder.embedding.weight
         if config.shared:
@@ -195,7 +196,7 @@ class Decoder(nn.Module):
         self.attention = Attention(
             make_score(config), make_weighing(config), sides=("target", "source")
         )
-        self.combine = nn.Linear(2 * config.hidden_size, config.hidden_size, bias=False)
+        self.combine = Linear(2 * config.hidden_size, config.hidden_size, bias=False)
 
     def embed(self, ids: Tensor) -> Tensor:
         """(…) → (…, embedding)"""

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 from regard.data.batches import Rows
 from regard.models.checks import check_at_least, check_one_of
+from regard.products import Linear
 
 ACTIVATIONS = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}
 
@@ -53,7 +54,7 @@ class MLP(nn.Module):
         self.layers = nn.ModuleList(PartialLinear(*pair) for pair in pairwise(sizes))
         if config.features == "hand-made":
             self.layers[0].register_buffer("sees", torch.ones(config.hidden_size, config.inputs))
-        self.output = nn.Linear(config.hidden_size, config.outputs)
+        self.output = Linear(config.hidden_size, config.outputs)
 
     def forward(self, batch: Rows) -> Tensor:
         return self.output(self.hidden(batch.inputs)[-1])  # (batch, output)

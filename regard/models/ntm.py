@@ -29,6 +29,7 @@ from regard.attention import Attention, Controls, Cosine, NTMAddressing
 from regard.data.batches import Bits
 from regard.layers import LSTMCell, RecurrentState
 from regard.models.checks import check_at_least, check_one_of
+from regard.products import Linear
 
 FIRST_MEMORY = 1e-6
 """What every cell of the memory holds before the first step."""
@@ -113,7 +114,7 @@ class NTM(nn.Module):
         self.write = WriteHeads(config)
         self.read = ReadHeads(config)
         read_size = config.read_heads * config.slot_size
-        self.output = nn.Linear(config.controller_size + read_size, config.outputs)
+        self.output = Linear(config.controller_size + read_size, config.outputs)
         self.first_reads = nn.Parameter(0.01 * torch.randn(config.read_heads, config.slot_size))
 
     def forward(self, batch: Bits) -> Tensor:
@@ -168,7 +169,7 @@ class Controller(nn.Module):
         self.clip = config.clip
         recurrent = config.controller == "lstm"
         self.cell = LSTMCell(size, config.controller_size) if recurrent else None
-        self.hidden = None if recurrent else nn.Linear(size, config.controller_size)
+        self.hidden = None if recurrent else Linear(size, config.controller_size)
 
     def start(self, rows: int) -> RecurrentState | None:
         return None if self.cell is None else self.cell.start(rows)
@@ -196,7 +197,7 @@ class Heads(nn.Module):
         self.heads, self.size, self.clip = heads, config.slot_size, config.clip
         controls = 3 + 2 * config.reach + 1
         self.parts = [config.slot_size, controls, extra]
-        self.control = nn.Linear(config.controller_size, heads * sum(self.parts))
+        self.control = Linear(config.controller_size, heads * sum(self.parts))
         # The strength comes from the controller, so the score has none of its own.
         self.attention = Attention(
             Cosine(strength=None), NTMAddressing(), sides=("heads", "memory")

@@ -24,6 +24,7 @@ from regard.data.batches import Words
 from regard.layers import Dropout, Embedding, Recurrent, RecurrentState
 from regard.models.checks import check_at_least, check_one_of, check_rates
 from regard.models.padding import LeftAligned
+from regard.products import Linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +74,9 @@ class RecurrentLM(nn.Module):
         self.reader = Reader(config)
         features_size = config.word_size if config.tied else config.hidden_size
         narrow = features_size != config.hidden_size
-        self.narrow = nn.Linear(config.hidden_size, features_size) if narrow else nn.Identity()
+        self.narrow = Linear(config.hidden_size, features_size) if narrow else nn.Identity()
         self.dropout = make_dropout(config, config.output_dropout)
-        self.output = nn.Linear(features_size, config.vocabulary_size)
+        self.output = Linear(features_size, config.vocabulary_size)
         tie_and_initialise(self, config)
 
     def forward(self, batch: Words) -> Tensor:

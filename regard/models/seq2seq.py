@@ -20,6 +20,7 @@ from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, Recurrent, RecurrentState
 from regard.models.checks import check_at_least, check_rates, check_shared, check_tied
 from regard.models.source import StackedEncoder
+from regard.products import Linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ class Seq2Seq(nn.Module):
         )
         self.dropout = Dropout(config.dropout)
         self.decoder = Recurrent("lstm", *sizes, dropout=config.dropout)
-        self.output = nn.Linear(config.hidden_size, config.vocabulary_size)
+        self.output = Linear(config.hidden_size, config.vocabulary_size)
         if config.tied:
             self.output.weight = self.embedding.weight
         if config.shared:

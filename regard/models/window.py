@@ -22,6 +22,7 @@ from regard.data.batches import Words
 from regard.layers import Dropout, Embedding
 from regard.models.checks import check_at_least, check_rates
 from regard.models.padding import LeftAligned
+from regard.products import Linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +72,10 @@ class WindowLM(nn.Module):
         with torch.no_grad():
             self.embedding.weight[: self.padding_id].uniform_(-config.init_range, config.init_range)
         window_size = (config.order - 1) * config.embedding_size
-        self.hidden = nn.Linear(window_size, config.hidden_size)
+        self.hidden = Linear(window_size, config.hidden_size)
         self.dropout = Dropout(config.dropout)
         features_size = config.hidden_size + (window_size if config.direct else 0)
-        self.output = nn.Linear(features_size, config.vocabulary_size)
+        self.output = Linear(features_size, config.vocabulary_size)
 
     def forward(self, batch: Words) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, position, vocabulary)

@@ -11,25 +11,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.attention import Label, Look, Side, make_looks, watch
+from regard.attention import Look, make_looks, watch
 from regard.data.batches import Batch, MaskedTexts
 from regard.data.buckets import pad_rows
 from regard.data.config import Files
 from regard.data.feeds import Feed
-from regard.data.masked import Hiding, Marks, MaskedPairs
+from regard.data.masked import Hiding, MaskedPairs
 from regard.data.splits import hold_out
 from regard.layers.output import linear_cross_entropy
 from regard.layers.pooling import mean_of_words
 from regard.metrics import likelihood_scores
 from regard.tasks.answers import Candidate
-from regard.tasks.labels import token_labels
 from regard.tasks.language_model import Text
+from regard.tasks.marks import encode_around, find_marks, ordinary_ids, read_marked
 from regard.tasks.objective import Objective, Outcome, Sum
 from regard.tasks.resources import Resources
 from regard.tasks.stepping import random_ids
 from regard.tasks.task import Check, Task
 from regard.text import Tokenizer
-from regard.text.roles import SPELLINGS
 from regard.text.sentences import split_sentences
 
 Document = Sequence[str]  # its sentences
@@ -124,6 +123,8 @@ class Pretraining(Task[Corpus]):
         return [[ids for _ in document if (ids := next(flat))] for document in corpus]
 
     def objective(self, model: nn.Module) -> MaskedWords:
+        if getattr(model, "masked_head", None) is None:
+            raise ValueError("masked_words (False): this model guesses no words to be judged by")
         asks_next = self.feed_kind == "pairs" and getattr(model, "next_sentence", None) is not None
         return MaskedWordsAndNext(model) if asks_next else MaskedWords(model)
 
@@ -290,10 +291,10 @@ class Embed:
             )
         self.model, self.words, self.pooling = model, resources.words, pooling
         self.layer = wanted % (layers + 1)
+        self.first, self.last = map(self.words.id_of_role, ("class", "separator"))
 
     def encode(self, text: str) -> list[int]:
-        marks = find_marks(self.words)
-        return [marks.first, *self.words.encode(text).ids, marks.separator]
+        return [self.first, *self.words.encode(text).ids, self.last]
 
     @torch.no_grad()
     def answer(self, encoded: list[list[int]], numbers: list[int]) -> list[list[Candidate]]:
@@ -334,72 +335,3 @@ def split_at_titles(lines: Iterable[str]) -> Iterator[list[str]]:
 def find_sentences(lines: Iterable[str]) -> list[str]:
     """The sentences of each line, one after the other."""
     return [line[begin:end] for line in lines for begin, end in split_sentences(line)]
-
-
-def find_marks(words: Tokenizer) -> Marks:
-    """The ids of [PAD], [CLS], [SEP] and [MASK], however they are spelled."""
-    return Marks(
-        pad=words.id_of_role("pad"),
-        first=words.id_of_role("class"),
-        separator=words.id_of_role("separator"),
-        hidden=words.id_of_role("mask"),
-    )
-
-
-def ordinary_ids(words: Tokenizer) -> Tensor:
-    """The ids that are no specials, (word,)."""
-    specials = {words.id_of(name) for name in words.specials}
-    return torch.tensor([number for number in range(words.size) if number not in specials])
-
-
-def encode_around(
-    texts: Iterable[str], words: Tokenizer, marked: Mapping[str, int]
-) -> Iterator[list[int]]:
-    """The ids of texts in which some spellings stand for an id: [MASK] in what a user writes.
-
-    The tokenizer itself reads no special out of a text.
-    """
-    if not marked:
-        yield from (encoded.ids for encoded in words.encode_all(texts))
-        return
-    cut = re.compile("(" + "|".join(map(re.escape, marked)) + ")")
-    for text in texts:
-        ids: list[int] = []
-        for piece in cut.split(text):
-            ids += [marked[piece]] if piece in marked else words.encode(piece).ids
-        yield ids
-
-
-def read_marked(text: str, second: str | None, words: Tokenizer) -> tuple[MaskedTexts, Side]:
-    """[CLS] text [SEP], or [CLS] text [SEP] second [SEP], with [MASK] where a text has it; and what
-    is shown beside it. Tokens of the second text have a ₂."""
-    marks = find_marks(words)
-    [first_name, separator_name] = words.tokens_of([marks.first, marks.separator])
-    ids, labels, segments, begin = [marks.first], [Label(first_name)], [0], 0
-    for number, part in enumerate([text] if second is None else [text, second]):
-        found = _label_around(part, words, marks.hidden, begin)
-        shown = [
-            Label(f"{each.text}₂", each.start, each.end) if number else each for _, each in found
-        ]
-        ids += [*(id for id, _ in found), marks.separator]
-        labels += [*shown, Label(separator_name)]
-        segments += [number] * (len(found) + 1)
-        begin += len(part) + 1
-    row = torch.tensor([ids])
-    batch = MaskedTexts(row, torch.ones_like(row, dtype=torch.bool), torch.tensor([segments]))
-    return batch, Side(labels, text if second is None else f"{text}\n{second}")
-
-
-def _label_around(text: str, words: Tokenizer, mask: int, begin: int) -> list[tuple[int, Label]]:
-    """The ids of a text and their labels, any known spelling of a mask being one."""
-    spellings = {*SPELLINGS["mask"], *words.tokens_of([mask])}
-    cut = re.compile("(" + "|".join(map(re.escape, spellings)) + ")")
-    found: list[tuple[int, Label]] = []
-    for piece in cut.split(text):
-        if piece in spellings:
-            found.append((mask, Label(piece, begin, begin + len(piece))))
-        else:
-            encoded = words.encode(piece)
-            found += zip(encoded.ids, token_labels(encoded, begin), strict=True)
-        begin += len(piece)
-    return found

@@ -88,6 +88,8 @@ class Reading(ABC):
 class WholeTexts(Reading):
     """A text is one row of words: (batch, position)."""
 
+    batch: type[LabelledTexts] = LabelledTexts
+
     def pieces(self, text: str) -> list[str]:
         return [text]
 
@@ -102,10 +104,10 @@ class WholeTexts(Reading):
         seed: int | None,
         pad: int,
     ) -> Labelled:
-        return Labelled(list(texts), labels, tokens, seed, pad)
+        return Labelled(list(texts), labels, tokens, seed, pad, self.batch)
 
     def collate(self, texts: Sequence[list[int]], pad: int) -> LabelledTexts:
-        return LabelledTexts(*pad_rows(texts, pad), *_no_labels(len(texts)))
+        return self.batch(*pad_rows(texts, pad), *_no_labels(len(texts)))
 
     def group(self, ids: list[int]) -> list[int]:
         return ids
@@ -121,24 +123,12 @@ class Marked(WholeTexts):
     """A text is one row between marks: [CLS] text [SEP]. One without words has none either."""
 
     roles = ("pad", "unknown", "class", "separator")
+    batch = MarkedTexts
 
     def read_all(self, texts: Iterable[str], words: Tokenizer) -> Iterator[list[int]]:
         first, last = words.id_of_role("class"), words.id_of_role("separator")
         for ids in super().read_all(texts, words):
             yield [first, *ids, last] if ids else []
-
-    def feed(
-        self,
-        texts: Iterable[list[int]],
-        labels: Sequence[int],
-        tokens: int,
-        seed: int | None,
-        pad: int,
-    ) -> Labelled:
-        return Labelled(list(texts), labels, tokens, seed, pad, MarkedTexts)
-
-    def collate(self, texts: Sequence[list[int]], pad: int) -> MarkedTexts:
-        return MarkedTexts(*pad_rows(texts, pad), *_no_labels(len(texts)))
 
     def make_looks(
         self, model: nn.Module, seen: Seen, text: str, words: Tokenizer, answer: Label

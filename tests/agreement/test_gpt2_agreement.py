@@ -9,6 +9,9 @@ from torch.testing import assert_close
 
 import regard
 from regard.data.batches import Words
+from regard.running import export_hugging_face
+
+transformers = pytest.importorskip("transformers")
 
 IDS = torch.randint(0, 97, (3, 19), generator=torch.Generator().manual_seed(2))
 CLOSE = {"atol": 1e-5, "rtol": 0}
@@ -47,6 +50,20 @@ def compare(model, run, ids=IDS):
 def test_logits_and_every_map_are_transformers_own(gpt2, name):
     model, folder = gpt2(**CONFIGS[name])
     compare(model, regard.load(folder))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_what_is_exported_again_is_the_same_model_there(gpt2, name, tmp_path):
+    model, folder = gpt2(**CONFIGS[name])
+    assert export_hugging_face(regard.load(folder), tmp_path / "out") == "GPT2LMHeadModel"
+    again, report = transformers.GPT2LMHeadModel.from_pretrained(
+        tmp_path / "out", output_loading_info=True
+    )
+    assert not any(report.values())
+    for weight, other in zip(again.parameters(), model.parameters(), strict=True):
+        assert torch.equal(weight, other)
+    with torch.no_grad():
+        assert_close(again.eval()(IDS).logits, model(IDS).logits, **CLOSE)
 
 
 def test_prompts_padded_on_the_left_read_as_there(gpt2):
@@ -118,8 +135,6 @@ def test_a_head_that_repeats_the_table_is_tied_to_it(gpt2):
 def test_a_head_that_differs_though_the_config_ties_it_counts_as_transformers_counts_it(gpt2):
     _, folder = gpt2()
     rewrite(folder, lambda t: t | {"lm_head.weight": torch.randn(97, 24)})
-    import transformers
-
     model = transformers.GPT2LMHeadModel.from_pretrained(folder, attn_implementation="eager").eval()
     run = regard.load(folder)
     assert not run.recipe.model["tied"]

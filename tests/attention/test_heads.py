@@ -1,10 +1,12 @@
 """Several heads: against torch's own, against each other, and against what must be refused."""
 
 import copy
+import functools
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 from torch.testing import assert_close
 
 from regard.attention import (
@@ -397,14 +399,30 @@ def test_projections_can_be_swapped(key_size):
             model(x)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-def test_torch_s_dynamic_quantisation_finds_the_projections():
-    model = randomise(MultiHead(32, 4)).float().eval()
-    quantised = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
-    assert not isinstance(quantised.projection, nn.Linear)
-    x, cache = torch.randn(BATCH, LENGTH, 32), KeyValueCache()
+class Rounded(nn.Module):
+    """A linear layer with weights in eighths, and no matrix to be seen."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.call = functools.partial(F.linear, weight=(layer.weight * 8).round() / 8)
+
+    def forward(self, inputs):
+        return self.call(inputs)
+
+
+def test_another_kind_of_layer_can_take_the_place_of_the_projection():
+    model = randomise(MultiHead(32, 4, bias=False)).float().eval()
+    rounded = copy.deepcopy(model)
+    rounded.projection = Rounded(model.projection)
     with torch.no_grad():
-        exact, near = model(x, mask=Causal()), quantised(x, mask=Causal())
-        steps = [quantised(word, mask=Causal(), cache=cache) for word in x.split(1, dim=1)]
-    assert (near - exact).norm() / exact.norm() < 0.05
-    assert (torch.cat(steps, dim=1) - exact).norm() / exact.norm() < 0.05
+        model.projection.weight.copy_((model.projection.weight * 8).round() / 8)
+        x, memory, cache = (
+            torch.randn(BATCH, LENGTH, 32),
+            torch.randn(BATCH, 7, 32),
+            KeyValueCache(),
+        )
+        exact = model(x, mask=Causal())
+        assert_close(rounded(x, mask=Causal()), exact)
+        steps = [rounded(word, mask=Causal(), cache=cache) for word in x.split(1, dim=1)]
+        assert_close(torch.cat(steps, dim=1), exact)
+        assert_close(rounded(x, memory), model(x, memory))  # queries and memory apart

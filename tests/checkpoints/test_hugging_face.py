@@ -212,6 +212,16 @@ def test_a_pickle_of_something_else_is_named(folder, content, told):
     assert told in complaint(folder)
 
 
+def test_a_pickle_cut_short_is_refused(folder):
+    (folder / "model.safetensors").unlink()
+    path = folder / "pytorch_model.bin"
+    torch.save({"wte.weight": torch.ones(11, 6)}, path)
+    whole = path.read_bytes()
+    for size in (0, 1, 30, len(whole) // 2, len(whole) - 3):
+        path.write_bytes(whole[:size])
+        assert "pytorch_model.bin" in complaint(folder)
+
+
 def shard(folder, names):
     """Replace the weights by an index that names these files."""
     (folder / "model.safetensors").rename(folder / "part.safetensors")

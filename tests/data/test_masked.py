@@ -1,5 +1,7 @@
 """Pairs of texts with hidden words: who stands beside whom, and what is to be guessed."""
 
+import random
+
 import pytest
 import torch
 
@@ -75,6 +77,18 @@ def test_a_second_text_tells_nothing_by_itself():
     rows, _ = source._plan(0)
     assert sorted(row[1] for row in rows) == sorted(pair.second for pair in pairs)
     assert [row[0] for row in rows] == [pair.first for pair in pairs]
+
+
+def test_how_long_the_texts_are_does_not_tell_whether_they_belong_together():
+    """A first text that ended because its next sentence was long would give its second away."""
+    chance = random.Random(1)
+    texts = [[[7] * chance.choice([4, 28]) for _ in range(200)] for _ in range(30)]
+    source = feed(texts, length=63)
+    rows = [row for epoch in range(4) for row in source._plan(epoch)[0]]
+    rows.sort(key=lambda row: len(row[0]) + len(row[1]))
+    shortest = [unrelated for _, _, unrelated in rows[: len(rows) // 10]]
+    assert len(shortest) > 300
+    assert abs(sum(shortest) / len(shortest) - 0.5) < 0.1
 
 
 def test_with_one_document_the_other_text_is_from_another_place():

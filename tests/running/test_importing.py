@@ -247,6 +247,12 @@ def test_a_bert_folder_answers_fill_embed_classify_and_look(tmp_path):
     assert len(run.look("the cat sees.")) == 2
     with pytest.raises(ValueError, match=r"write \[MASK\]"):
         list(run.answers("fill", ["the cat"]))
+    theirs.bert.save_pretrained(tmp_path / "BertModel")
+    (tmp_path / "BertModel" / "vocab.txt").write_text("\n".join(pieces))
+    body = regard.load(tmp_path / "BertModel")
+    assert len(next(body.answers("embed", ["the cat"])).output) == 12
+    with pytest.raises(ValueError, match="guesses no words"):
+        body.evaluate(examples=["the cat sees.", "the cats."])
     judge = regard.load(tmp_path / "BertForSequenceClassification")
     assert judge.classify("the cats")[0].output in ("bad", "good")
     import_hugging_face(tmp_path / "BertForMaskedLM", tmp_path / "run")

@@ -13,10 +13,10 @@ import regard
 from regard.cli import main
 from regard.data.batches import MaskedTexts
 from regard.models.bert import Bert, BertConfig
+from regard.tasks.marks import encode_around
 from regard.tasks.pretraining import (
     MaskedWords,
     MaskedWordsAndNext,
-    encode_around,
     split_at_blank_lines,
     split_at_titles,
 )

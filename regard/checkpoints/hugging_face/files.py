@@ -9,6 +9,7 @@ tensors and runs nothing.
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 import zipfile
@@ -60,7 +61,7 @@ class Files:
             raise ValueError(f"{path} is a link that leads out of its folder, and is not followed")
         with open_regular(real) as file:
             if max_bytes is not None:
-                check_size(Path(file.name).stat().st_size, max_bytes, path)
+                check_size(os.fstat(file.fileno()).st_size, max_bytes, path)
         return real
 
     def read(self, name: str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
@@ -121,17 +122,20 @@ class Files:
 def load_restricted(path: Path) -> dict[str, Tensor]:
     """The tensors of a file that torch pickled, by the loader that refuses all but tensors."""
     zipped = zipfile.is_zipfile(path)
-    if zipped:
-        with zipfile.ZipFile(path) as archive:
-            check_memory(sum(entry.file_size for entry in archive.infolist()), str(path))
     try:
+        if zipped:
+            with zipfile.ZipFile(path) as archive:
+                unpacked = sum(entry.file_size for entry in archive.infolist())
+            check_memory(unpacked, str(path))
         with warnings.catch_warnings(action="ignore"):  # about pickles it then refuses
             content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
     except pickle.UnpicklingError as error:
         reason = _first_reason(str(error))
         raise ValueError(f"{path}: torch's restricted loader refuses it: {reason}") from None
-    except (RuntimeError, ValueError, EOFError, KeyError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {_first_reason(str(error))}") from None
+    except OSError:
+        raise
+    except Exception as error:  # a damaged file can provoke any
+        raise ValueError(f"{path} cannot be read: {_first_reason(str(error))}") from None
     return _check_tensors(content, path)
 
 

@@ -248,10 +248,7 @@ class Table:
     def write_weights(
         self, weights: Mapping[str, Tensor], architecture: Architecture
     ) -> dict[str, Tensor]:
-        """Their tensors for weights of ours, those that are tied once.
-
-        A model without biases has zeros for them there.
-        """
+        """Their tensors for weights of ours."""
         tensors: dict[str, Tensor] = {}
         for name, weight in weights.items():
             rule, names = self._find(name)
