@@ -17,6 +17,7 @@ from regard.data.buckets import Bucketed
 from regard.decoding import DecodingConfig
 from regard.looking import Looks
 from regard.naming import suggest
+from regard.products import torch_products
 from regard.tasks import Answer, Resources, Task, Verb
 from regard.tasks.scoring import seconds_since
 from regard.tasks.senses import Sense, list_senses
@@ -181,9 +182,11 @@ class Run:
 
     @torch.no_grad()
     def logits(self, ids: Tensor) -> Tensor:
-        """(batch, position) ids → (batch, position, vocabulary)."""
+        """(batch, position) ids → (batch, position, vocabulary), by torch's own products: what
+        others compute with the same weights, to the last digits."""
         self._expect_module("logits")
-        return self.task.logits(self.model, ids)
+        with torch_products():
+            return self.task.logits(self.model, ids)
 
     # To look inside
 
