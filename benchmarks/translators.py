@@ -7,6 +7,7 @@ Training: target tokens a second of a whole step (forward, backward, clipping, o
 same batches of mixed lengths, new ones in every turn, with dropout and label smoothing. Decoding:
 beam 5 over 1,000 sentences; the peer takes one sentence at a time, its beam as a batch. The peer
 projects its keys once a sentence and packs its padding, as a careful reader of the papers would.
+Freed memory is kept, as `regard train` does, for both.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from regard.decoding.config import DecodingConfig
 from regard.models.bahdanau import Bahdanau, BahdanauConfig
 from regard.models.luong import Luong, LuongConfig
 from regard.tasks.translation import NextTargetWord
+from regard.training.memory import keep_freed_memory
 
 START, END, PAD = 1, 2, 0
 SHORTEST, LONGEST = 12, 16  # words of a translation: untrained models would end at once, or never
@@ -277,6 +279,7 @@ def luong_config(sizes: Sizes) -> LuongConfig:
 
 def main() -> None:
     torch.manual_seed(0)
+    keep_freed_memory()
     clock, kind = time.perf_counter, "seconds"
     if "--cpu" in sys.argv[1:]:
         torch.set_num_threads(1)

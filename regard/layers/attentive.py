@@ -15,6 +15,7 @@ the way back.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -25,6 +26,9 @@ from regard.attention.additive import LARGEST, key_exponentials
 from regard.layers.cells import GRUCell
 from regard.layers.unpadded import Layout, gru_slopes, gru_step, refuse_second_derivative, shift
 from regard.products import add_linear, linear, weight_gradient
+
+BLOCK_NUMEL = 1 << 18
+"""Numbers compared at once: a megabyte of float32, however many rows and keys there are."""
 
 
 def runs_at_once(attention: Attention, cell: GRUCell, source: Tensor) -> bool:
@@ -107,9 +111,10 @@ class _AttentiveSteps(torch.autograd.Function):
             hidden = hidden[:count]
             total = linear(hidden, both, both_bias)  # (count, attention + 3 · hidden)
             queries[here] = total[:, :attention_size]
-            r = ratio(queries[here])  # (count, key, attention)
-            scores = torch.addmv(hidden_keys[:count].flatten(), r.flatten(0, 1), by)
-            torch.softmax(scores.view(count, -1), dim=-1, out=alignment[here])
+            scores = torch.empty_like(alignment[here])  # (count, key)
+            for rows, r in ratio.blocks(queries[here]):
+                torch.mv(r.flatten(0, 1), by, out=scores[rows].view(-1))
+            torch.softmax(scores.add_(hidden_keys[:count]), dim=-1, out=alignment[here])
             torch.bmm(alignment[here, None], memory[:count], out=contexts[here, None])
             inputs = add_linear(from_words[here], contexts[here], context_weight)
             from_state = total[:, attention_size:]
@@ -132,7 +137,7 @@ class _AttentiveSteps(torch.autograd.Function):
         at_states, at_contexts = (gradient.contiguous() for gradient in gradients)
         before = shift(states[None], start[None], ctx.steps)[0]  # (word, hidden)
         factors = gru_slopes(gates, candidates, before)  # (word, 3, hidden)
-        r, z, _ = gates.split(size, dim=-1)
+        reset, update, _ = gates.split(size, dim=-1)
         both_turned = torch.cat([query, state_weight]).T
         ratio, by = _Ratio(keys, query, start), 4 * direction
         at_inputs = torch.empty_like(factors)
@@ -148,7 +153,7 @@ class _AttentiveSteps(torch.autograd.Function):
             into = torch.mul(gradient.unsqueeze(1), factors[here], out=at_inputs[here])
             both = at_both[here]
             both[:, attention_size:] = into.flatten(1)
-            both[:, -size:].mul_(r[here])
+            both[:, -size:].mul_(reset[here])
             at_context = add_linear(at_contexts[here], into.flatten(1), context_weight.T)
             looked[:count, time], at_looked[:count, time] = alignment[here], at_context
             # The row on the left: turned around, MKL takes ten times as long.
@@ -157,14 +162,15 @@ class _AttentiveSteps(torch.autograd.Function):
             at_scores = weighted.addcmul_(
                 alignment[here], weighted.sum(dim=1, keepdim=True), value=-1
             )  # (count, key)
-            pairs = ratio(queries[here])  # (count, key, attention)
-            torch.bmm(at_scores.unsqueeze(1), pairs, out=at_direction[here, None])
-            slope = pairs.addcmul_(pairs, pairs, value=-1)  # a quarter of tanh′
-            at_query = torch.bmm(at_scores.unsqueeze(1), slope).squeeze(1)
+            at_ratio, at_query = at_direction[here], torch.empty_like(queries[here])
+            for rows, r in ratio.blocks(queries[here]):
+                torch.bmm(at_scores[rows, None], r, out=at_ratio[rows, None])
+                slope = r.addcmul_(r, r, value=-1)  # a quarter of tanh′
+                torch.bmm(at_scores[rows, None], slope, out=at_query[rows, None])
+                at_keys[rows].addcmul_(slope, at_scores[rows].unsqueeze(2))
             torch.mul(at_query, by, out=both[:, :attention_size])
-            at_keys[:count].addcmul_(slope, at_scores.unsqueeze(2))
             back = linear(both, both_turned)
-            torch.addcmul(back, gradient, z[here], out=carried[:count])
+            torch.addcmul(back, gradient, update[here], out=carried[:count])
         at_both_weights = weight_gradient(at_both, before)
         at_inputs = at_inputs.flatten(1)  # (word, 3 · hidden)
         return (
@@ -193,13 +199,20 @@ class _Ratio:
         self.exponentials = key_exponentials(keys) if in_range else None
         self.negative = -2 * keys if self.exponentials is None else None
         self.one = keys.new_ones(())
-        self.scratch = torch.empty_like(keys)  # one piece of memory for all steps
+        self.step = max(1, BLOCK_NUMEL // max(keys[0].numel(), 1))
+        # One piece of memory for all blocks, which stays in the cache.
+        self.scratch = keys.new_empty(min(self.step, len(keys)), *keys.shape[1:])
 
-    def __call__(self, twice_queries: Tensor) -> Tensor:
-        count = len(twice_queries)
-        out = self.scratch[:count]
+    def blocks(self, twice_queries: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Some rows at a time: which, and r of them, to be used before the next are asked for."""
+        for first in range(0, len(twice_queries), self.step):
+            rows = slice(first, min(first + self.step, len(twice_queries)))
+            yield rows, self._compute(twice_queries[rows].unsqueeze(1), rows)
+
+    def _compute(self, twice_queries: Tensor, rows: slice) -> Tensor:
+        out = self.scratch[: len(twice_queries)]
         if self.exponentials is not None:
-            e = twice_queries.exp().unsqueeze(1)  # (row, 1, attention)
-            return torch.addcmul(self.one, e, self.exponentials[:count], out=out).reciprocal_()
+            e = twice_queries.exp()  # (row, 1, attention)
+            return torch.addcmul(self.one, e, self.exponentials[rows], out=out).reciprocal_()
         assert self.negative is not None
-        return torch.sub(self.negative[:count], twice_queries.unsqueeze(1), out=out).sigmoid_()
+        return torch.sub(self.negative[rows], twice_queries, out=out).sigmoid_()
