@@ -12,7 +12,7 @@ from regard.checkpoints import memory, weights
 from regard.checkpoints.folders import new_folder, write_manifest, write_tensors
 from regard.checkpoints.reading import Folder, read_tensors
 from regard.checkpoints.weights import load_model
-from regard.data.batches import Bits, LabelledDocuments, LabelledTexts, Pairs, Words
+from regard.data.batches import Bits, LabelledDocuments, LabelledTexts, MaskedTexts, Pairs, Words
 from regard.models import catalog
 
 SMALL = "hidden_size = 12\n"
@@ -37,6 +37,7 @@ MODELS = {
     "dan": ("dan", f"{SMALL}embedding_size = 5\nlayers = 2"),
     "han": ("han", f"{SMALL}embedding_size = 5\nattention_size = 3"),
     "lstmn": ("lstmn", f"{SMALL}embedding_size = 5"),
+    "bert": ("bert", GPT),
     "ntm": ("ntm", "controller_size = 5\nslots = 7\nslot_size = 3"),
 }
 
@@ -48,6 +49,7 @@ def logits(model):
         **dict.fromkeys(("Seq2Seq", "Bahdanau", "Luong"), Pairs(ids, mask, ids, ids, mask)),
         "DAN": LabelledTexts(ids, mask, ids[:, 0]),
         "HAN": LabelledDocuments(ids.unsqueeze(1), mask.unsqueeze(1), ids[:, 0]),
+        "Bert": MaskedTexts(ids, mask),
         "NTM": Bits(ids.unsqueeze(-1).expand(-1, -1, 9).float(), ids, mask),
     }
     with torch.no_grad():
