@@ -126,8 +126,10 @@ class Labelled:
         tokens: int,
         seed: int | None = None,
         pad: int = 0,
+        kind: type[LabelledTexts] = LabelledTexts,
     ):
-        self.texts, self.labels, self.pad = texts, labels, pad
+        """kind is the batch that they become"""
+        self.texts, self.labels, self.pad, self.kind = texts, labels, pad, kind
         self.buckets = Bucketed([max(len(text), 1) for text in texts], tokens, seed)
 
     @property
@@ -144,7 +146,7 @@ class Labelled:
     def collate(self, texts: Sequence[Sequence[int]], labels: Sequence[int]) -> LabelledTexts:
         """These texts as one batch."""
         ids, mask = pad_rows(texts, self.pad)
-        return LabelledTexts(ids, mask, torch.tensor(labels, dtype=torch.long))
+        return self.kind(ids, mask, torch.tensor(labels, dtype=torch.long))
 
 
 def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> tuple[Tensor, Tensor]:

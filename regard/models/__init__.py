@@ -9,6 +9,7 @@ logits, state = model.step(ids, state)
 """
 
 from regard.models.attentive import AttentiveConfig, AttentiveLM
+from regard.models.backpack import Backpack, BackpackConfig
 from regard.models.bahdanau import Bahdanau, BahdanauConfig
 from regard.models.catalog import MODELS, Entry, build, entry
 from regard.models.dan import DAN, DANConfig
@@ -28,6 +29,8 @@ __all__ = [
     "MODELS",
     "AttentiveConfig",
     "AttentiveLM",
+    "Backpack",
+    "BackpackConfig",
     "Bahdanau",
     "BahdanauConfig",
     "DANConfig",

@@ -15,10 +15,17 @@ SMALL = {
     "layers": 2,
     "inputs": 5,
     "outputs": 3,
+    "senses": 3,
 }
 EXPECTED = {
     "attentive-rnn": {"attention": "self"},
     "gpt2": {"layers.0.attention": "self", "layers.1.attention": "self"},
+    "bert": {"layers.0.attention": "self", "layers.1.attention": "self"},
+    "backpack": {
+        "layers.0.attention": "self",
+        "layers.1.attention": "self",
+        "sense_weights.attention": "senses",
+    },
     "bahdanau": {"decoder.attention": "cross"},
     "luong": {"decoder.attention": "cross"},
     "transformer": {

@@ -245,7 +245,7 @@ def test_learned_positions_end_and_others_go_on():
         ({"heads": 5}, r"model_size \(12\) must be a multiple of heads \(5\)"),
         ({"norm": "middle"}, r"norm \('middle'\) must be one of pre, post"),
         ({"positions": "none"}, r"positions \('none'\) must be one of learned, sinusoidal, rotary"),
-        ({"activation": "tanh"}, r"activation \('tanh'\) must be one of relu, gelu, gelu-tanh"),
+        ({"activation": "snake"}, r"activation \('snake'\) must be one of relu, gelu"),
         ({"encoder_layers": 0}, r"encoder_layers \(0\) must be at least 1"),
         ({"attention_dropout": 1.0}, r"attention_dropout \(1.0\) must be at least 0 and below 1"),
     ],
