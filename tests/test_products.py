@@ -152,3 +152,12 @@ def test_few_numbers_of_rows_need_a_kernel_and_results_do_not_tell(rows, monkeyp
     assert_close(weight_gradient(gradient, inputs), expected, atol=1e-4, rtol=1e-4)
     assert shapes[0][0] % (8 if rows <= 256 else 32) == 0
     assert all(shape[1] % 32 == 0 for shape in shapes[1:])
+
+
+@needs_onednn
+def test_torch_s_own_products_can_be_had_to_the_last_digit():
+    inputs, weight = tensors((64, 257), (33, 257))
+    with products.torch_products():
+        assert torch.equal(linear(inputs, weight), F.linear(inputs, weight))
+        assert not products.takes_onednn(inputs, weight)
+    assert products.takes_onednn(inputs, weight)

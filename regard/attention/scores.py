@@ -64,7 +64,7 @@ class Dot(Score):
 
 
 class ScaledDot(Score):
-    """score(q, k) = (q · k) / √size
+    """score(q, k) = (q · k) / √size, or (q · k) · factor with a `factor` of its own
 
     The sum of `size` products of unit variance has variance `size`; the root brings it back to one,
     so that the softmax starts out soft.
@@ -72,8 +72,12 @@ class ScaledDot(Score):
     Vaswani et al. (2017), section 3.2.1, equation 1.
     """
 
+    def __init__(self, factor: float | None = None):
+        super().__init__()
+        self.factor = factor
+
     def scale(self, size: int) -> float:
-        return 1.0 / math.sqrt(max(size, 1))
+        return 1.0 / math.sqrt(max(size, 1)) if self.factor is None else self.factor
 
 
 class General(Score):

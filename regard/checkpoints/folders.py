@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,16 @@ from regard.checkpoints.reading import MANIFEST, VERSION, check_folder, digest
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill; at the end of the `with` it stands at `path`, whole, or nothing
-    changed."""
+    """A folder to fill; at the end of the `with` it stands at `path`, whole and with its manifest,
+    or nothing changed."""
+    with new_plain_folder(path) as hidden:
+        yield hidden
+        write_manifest(hidden)
+
+
+@contextmanager
+def new_plain_folder(path: Path) -> Iterator[Path]:
+    """The same without a manifest, for folders that others read."""
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True)
         flush(path.parent.parent)
@@ -35,7 +43,9 @@ def new_folder(path: Path) -> Iterator[Path]:
     try:
         hidden.mkdir()
         yield hidden
-        write_manifest(hidden)
+        for file in hidden.iterdir():
+            flush(file)
+        flush(hidden)
         move_into_place(hidden, path)
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
@@ -101,11 +111,13 @@ def write_json(path: Path, content: Any) -> None:
     write_atomically(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None
+) -> None:
     """A new safetensors file, not flushed yet; tensors that share memory are written separately."""
     separate = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     try:
-        save_file(separate, path)
+        save_file(separate, path, metadata)
     except SafetensorError as error:  # a full disk, in the words of another language
         raise OSError(f"{path} cannot be written: {error}") from None
 

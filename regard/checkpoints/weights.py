@@ -18,19 +18,35 @@ MAX_DIFFERENCES_NAMED = 3
 
 
 def load_model(make: Callable[[], nn.Module], files: Folder, name: str) -> nn.Module:
-    """The model that `make` builds, with the weights of a file.
+    """The model that `make` builds, with the weights of a file."""
+    weights, where = files.tensors(name), f"{files.path}: {name}"
 
-    It is built only when its outline fits the file, and no random number is drawn for weights that
+    def fit(skeleton: nn.Module) -> dict[str, Tensor]:
+        filled = fill_tied(weights, skeleton)
+        check_weights(filled, skeleton.state_dict(), where)
+        return filled
+
+    return build_from(make, fit, len(weights), str(files.path))
+
+
+def build_from(
+    make: Callable[[], nn.Module],
+    fit: Callable[[nn.Module], Mapping[str, Tensor]],
+    stored: int,
+    where: str,
+) -> nn.Module:
+    """The model that `make` builds, with the weights that `fit` finds for its outline among
+    `stored` tensors.
+
+    It is built only when its outline fits them, and no random number is drawn for weights that
     would be overwritten.
     """
-    weights, where = files.tensors(name), f"{files.path}: {name}"
     # A parameter may be registered more often than it is stored: once more when it is tied, and
     # before it is left out.
-    skeleton = outline(make, max_parameters=100 + 4 * len(weights))
-    weights = fill_tied(weights, skeleton)
-    check_weights(weights, skeleton.state_dict(), where)
+    skeleton = outline(make, max_parameters=100 + 4 * stored)
+    weights = fit(skeleton)
     # Tables are worked out in double precision, by way of a few copies.
-    check_memory(count_parameter_bytes(skeleton) + 8 * count_table_bytes(skeleton), str(files.path))
+    check_memory(count_parameter_bytes(skeleton) + 8 * count_table_bytes(skeleton), where)
     model = build_unfilled(make)
     model.load_state_dict(weights)
     return model

@@ -14,11 +14,16 @@ from regard import __version__
 from regard.cli.align import align
 from regard.cli.classify import classify
 from regard.cli.demo import demo
+from regard.cli.embed import embed
 from regard.cli.evaluate import evaluate
+from regard.cli.export import export
+from regard.cli.fill import fill
 from regard.cli.generate import generate
+from regard.cli.import_ import import_
 from regard.cli.lecture import lecture
 from regard.cli.look import look
 from regard.cli.recipes import recipes
+from regard.cli.senses import senses
 from regard.cli.train import train
 from regard.cli.translate import translate
 from regard.cli.verify import verify
@@ -56,11 +61,16 @@ for command in (
     align,
     classify,
     demo,
+    embed,
     evaluate,
+    export,
+    fill,
     generate,
+    import_,
     lecture,
     look,
     recipes,
+    senses,
     train,
     translate,
     verify,

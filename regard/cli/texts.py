@@ -22,6 +22,7 @@ import click
 
 if TYPE_CHECKING:
     from regard.running import Answer, Run
+    from regard.running.run import Asking
 
 WINDOW = 1024
 """Lines that are sorted by length together: the first answer waits for this many at the most."""
@@ -56,10 +57,18 @@ def takes_texts(command: Callable[..., Any]) -> Callable[..., Any]:
 def decoding_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The [decoding] section as options; what is not given stays as the run's recipe has it."""
     methods = click.Choice(["greedy", "sample", "beam"])
-    penalties = click.Choice(["none", "gnmt", "average"])
+    penalties = click.Choice(["none", "gnmt", "average", "power"])
+    stoppings = click.Choice(["exact", "hf", "hf-early", "hf-never"])
     for option in (
+        click.option(
+            "--sliding",
+            is_flag=True,
+            default=None,
+            help="Read the last words of a prompt that is too long.",
+        ),
         click.option("--no-repeat-ngram", type=int, help="Say no n words in a row twice."),
-        click.option("--length-alpha", type=float, help="Strength of the gnmt penalty."),
+        click.option("--stopping", type=stoppings, help="When a beam is done; hf: as theirs."),
+        click.option("--length-alpha", type=float, help="Strength of the gnmt or power penalty."),
         click.option("--length-penalty", type=penalties, help="What scores are divided by."),
         click.option("--shortest", type=int, help="Words before the end may come."),
         click.option("--longest", type=int, help="Words at most."),
@@ -110,6 +119,15 @@ class Texts:
         `nothing` are the texts when none were given, `shown` is what of a hypothesis is printed,
         and `between` stands between several.
         """
+        for run, answer in self.answers(verb, settings, nothing=nothing):
+            self._print(answer, shown, between)
+            if self.look is not None:
+                self._draw(run, answer)
+
+    def answers(
+        self, verb: str, settings: dict[str, Any], *, nothing: tuple[str, ...] = ()
+    ) -> Iterator[tuple[Run, Answer]]:
+        """Every answer in the order of the texts, once it is ready, and the run that gave it."""
         given = self.given or nothing
         if self.file is None and not given:
             raise ValueError(f"nothing to {verb}: give a text, or --input FILE")
@@ -118,27 +136,23 @@ class Texts:
         # Before the model, which takes longer: a file that is not there is told at once.
         windows = [list(given)] if self.file is None else self._windows()
         loaded = load(self.run)
-        loaded.verb(verb, **settings)  # what is refused is refused before a line is read
+        asking = loaded.asking(verb, **settings)  # what is refused is refused before a line is read
         first = 0
         with self._progress() as done:
             for window in windows:
-                for answer in self._answers(loaded, verb, window, first, settings):
-                    self._print(answer, shown, between)
+                for answer in self._answers(asking, window, first):
+                    yield loaded, answer
                     done()
-                    if self.look is not None:
-                        self._draw(loaded, answer)
                 first += len(window)
 
-    def _answers(
-        self, run: Run, verb: str, window: list[str], first: int, settings: dict[str, Any]
-    ) -> Iterator[Answer]:
+    def _answers(self, asking: Asking, window: list[str], first: int) -> Iterator[Answer]:
         """The answers to the texts of a window; an empty line of a file has an empty answer."""
         from regard.running import Answer
 
         asked = [self.file is None or bool(text.strip()) for text in window]
         numbers = [first + place for place, wanted in enumerate(asked) if wanted]
         texts = [window[number - first] for number in numbers]
-        found = run.answers(verb, texts, numbers=numbers, **settings)
+        found = asking.answers(texts, numbers)
         for text, wanted in zip(window, asked, strict=True):
             yield next(found) if wanted else Answer.empty(text)
 

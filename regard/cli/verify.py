@@ -18,7 +18,8 @@ def verify(run: Path, files: tuple[str, ...]) -> None:
     from regard.running import verify as check
 
     loaded = load(run)
-    click.echo("files as they were saved          yes (SHA-256)")
+    saved = "yes (SHA-256)" if loaded.has_manifest else "not known, there is no manifest"
+    click.echo(f"files as they were saved          {saved}")
     proofs = check(loaded, files=files_from_here(files))
     for proof in proofs:
         click.echo(str(proof))

@@ -123,6 +123,47 @@ class LabelledTexts(Batch):
 
 
 @dataclass(frozen=True)
+class MarkedTexts(LabelledTexts):
+    """For classification of texts between marks: [CLS] first [SEP], or [CLS] first [SEP] second
+    [SEP]."""
+
+    segments: Tensor = UNSET  # (batch, position), 1 in the second text; all 0 if left out
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._default("segments", torch.zeros_like(self.ids))
+
+
+@dataclass(frozen=True)
+class MaskedTexts(Batch):
+    """For encoders that guess hidden words: [CLS] first [SEP], or [CLS] first [SEP] second [SEP].
+
+    With ids and mask alone nothing is to be guessed, only to be read.
+    """
+
+    ids: Tensor  # (batch, position), some of them hidden
+    mask: Tensor  # (batch, position), True where a word is real
+    segments: Tensor = UNSET  # (batch, position), 1 in the second text; all 0 if left out
+    targets: Tensor = UNSET  # (batch, position), the words as they were
+    loss_mask: Tensor = UNSET  # (batch, position), True where a word is to be guessed; else nowhere
+    unrelated: Tensor = UNSET  # (batch,), 0 if the second text follows the first, 1 if it does not
+    pair_mask: Tensor = UNSET  # (batch,), True where that is to be told; else nowhere
+
+    def __post_init__(self) -> None:
+        rows = self.ids.new_zeros(len(self.ids))
+        self._default("segments", torch.zeros_like(self.ids))
+        self._default("targets", self.ids)
+        self._default("loss_mask", torch.zeros_like(self.mask))
+        self._default("unrelated", rows)
+        self._default("pair_mask", rows.bool())
+
+    @property
+    def tokens(self) -> int:
+        """How many words are real."""
+        return int(self.mask.sum())
+
+
+@dataclass(frozen=True)
 class LabelledDocuments(LabelledTexts):
     """For classification sentence by sentence: the same with an axis more.
 
@@ -134,6 +175,44 @@ class LabelledDocuments(LabelledTexts):
     def sentence_mask(self) -> Tensor:
         """(batch, sentence), True where a sentence is real: where it has a word."""
         return self.mask.any(dim=-1)
+
+
+@dataclass(frozen=True)
+class LabelledSpellings(LabelledTexts):
+    """For classification by models that read characters: ids are (batch, position, character).
+
+    Sentence start and end stand around the words, and are real positions though no words.
+    """
+
+    @property
+    def words(self) -> Tensor:
+        """(batch, position), True at words: at what has a real position on either side."""
+        return inner_positions(self.mask)
+
+    @property
+    def tokens(self) -> int:
+        return int(self.words.sum())
+
+
+@dataclass(frozen=True)
+class Spellings(Batch):
+    """For models that read the characters of words, and guess the words on either side."""
+
+    characters: Tensor  # (batch, position, character), sentence start and end among the positions
+    targets: Tensor  # (batch, position) ids of the same words
+    mask: Tensor  # (batch, position), True where a position is real
+
+    @property
+    def tokens(self) -> int:
+        """How many words are to be guessed from one side."""
+        return int(self.mask[:, 1:].sum())
+
+
+def inner_positions(mask: Tensor) -> Tensor:
+    """The real positions of each row but the first and the last; (batch, position)."""
+    inner = torch.zeros_like(mask)
+    inner[:, 1:-1] = mask[:, 2:]
+    return inner
 
 
 @dataclass(frozen=True)

@@ -126,8 +126,10 @@ class Labelled:
         tokens: int,
         seed: int | None = None,
         pad: int = 0,
+        kind: type[LabelledTexts] = LabelledTexts,
     ):
-        self.texts, self.labels, self.pad = texts, labels, pad
+        """kind is the batch that they become"""
+        self.texts, self.labels, self.pad, self.kind = texts, labels, pad, kind
         self.buckets = Bucketed([max(len(text), 1) for text in texts], tokens, seed)
 
     @property
@@ -144,14 +146,14 @@ class Labelled:
     def collate(self, texts: Sequence[Sequence[int]], labels: Sequence[int]) -> LabelledTexts:
         """These texts as one batch."""
         ids, mask = pad_rows(texts, self.pad)
-        return LabelledTexts(ids, mask, torch.tensor(labels, dtype=torch.long))
+        return self.kind(ids, mask, torch.tensor(labels, dtype=torch.long))
 
 
 def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> tuple[Tensor, Tensor]:
     """(batch, longest) ids filled up on the right, and True where they are real."""
     longest = max((len(row) for row in rows), default=0)
-    ids = torch.full((len(rows), longest), filler)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = torch.tensor(row, dtype=torch.long)
+    # One tensor of all at once: a tensor for each row would take longer than a model's layer.
+    padded = [[*row, *[filler] * (longest - len(row))] for row in rows]
+    ids = torch.tensor(padded, dtype=torch.long).view(len(rows), longest)
     lengths = torch.tensor([len(row) for row in rows])
     return ids, torch.arange(longest) < lengths.unsqueeze(-1)

@@ -19,7 +19,8 @@ class DataConfig:
     columns: list[str | int] | None = None  # what is read first, then what is wanted
     vectors: str | None = None  # word vectors to start from: a word and its numbers a line
     root: str | None = None
-    unit: Literal["line", "character"] = "line"  # lines ended by </s>, or the text as it stands
+    # Lines ended by </s>, the sentences found in each line, or the text as it stands.
+    unit: Literal["line", "sentence", "character"] = "line"
     valid_share: float = 0.0  # without data.valid: the last share of data.train
     generator: str | None = None  # e.g. "numbers-de"
     examples: int = 20_000  # how many the generator makes for training

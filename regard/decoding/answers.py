@@ -14,6 +14,7 @@ from regard.decoding.paths import choose_likeliest, decode_steps, greedy
 from regard.decoding.rules import Rules
 from regard.decoding.sampling import make_sampler, sample
 from regard.decoding.seam import B, Model, S
+from regard.decoding.shelf import shelf_beam
 
 
 def decode(
@@ -32,7 +33,9 @@ def decode(
         return sample(
             model, batch, first, config, end=end, never=never, ancestry=ancestry, numbers=numbers
         )
-    search = beam if config.method == "beam" else greedy
+    search = greedy
+    if config.method == "beam":
+        search = beam if config.stopping == "exact" else shelf_beam
     return search(model, batch, first, config, end=end, never=never, ancestry=ancestry)
 
 

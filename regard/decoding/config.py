@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 from regard.naming import suggest
 
 Method = Literal["greedy", "sample", "beam"]
-Penalty = Literal["none", "gnmt", "average"]
+Penalty = Literal["none", "gnmt", "average", "power"]
+Stopping = Literal["exact", "hf", "hf-early", "hf-never"]
 Weights = Literal["float32", "int8"]
 INTEGER_SETTINGS = ("beam", "n_best", "longest", "shortest", "top_k", "no_repeat_ngram", "seed")
 FLOAT_SETTINGS = ("temperature", "top_p", "length_alpha", "longest_factor")
@@ -22,7 +23,11 @@ class DecodingConfig:
     """score = log P(words) / penalty(number of words), the end among them
 
     A longer sentence has a smaller probability, so without a penalty the search prefers to be
-    short. `gnmt` divides by ((5 + n) / 6)^α, `average` by n, `none` by 1.
+    short. `gnmt` divides by ((5 + n) / 6)^α, `power` by n^α, `average` by n, `none` by 1.
+
+    A beam ends by its `stopping`: `exact` when no answer can change any more; with `hf` it gives
+    the words that Hugging Face's `generate` gives, whose `length_penalty` is the α of `power` (1.0
+    unless said otherwise), `hf-early` and `hf-never` with its `early_stopping` True and "never".
 
     Wu et al. (2016), section 7, equation 14.
     """
@@ -30,7 +35,8 @@ class DecodingConfig:
     method: Method = "greedy"
     beam: int = 5
     length_penalty: Penalty = "gnmt"
-    length_alpha: float = 0.6  # α, for gnmt alone
+    length_alpha: float = 0.6  # α, for gnmt and power
+    stopping: Stopping = "exact"
     n_best: int = 1  # hypotheses handed back: of the beam, or draws of the sampler
     temperature: float = 1.0  # 0 is greedy
     top_k: int | None = None  # draw from the k likeliest words only
@@ -40,6 +46,7 @@ class DecodingConfig:
     longest_factor: float | None = None  # also no more than this times the length of the source
     shortest: int = 0  # words before the end may come
     no_repeat_ngram: int | None = None  # no n words in a row are said twice
+    sliding: bool = False  # of a prompt longer than the model's positions the last words are read
     weights: Weights = "float32"  # int8: matrices in 8 bits while decoding, for speed
 
     def __post_init__(self) -> None:
@@ -87,11 +94,14 @@ class DecodingConfig:
         """What log P of so many words is divided by."""
         if self.length_penalty == "gnmt":
             return ((5.0 + words) / 6.0) ** self.length_alpha
+        if self.length_penalty == "power":
+            return float(max(words, 1)) ** self.length_alpha
         # Whoever could say nothing has said it with probability 1, and need not divide by 0.
         return float(max(words, 1)) if self.length_penalty == "average" else 1.0
 
     def _check_names(self) -> None:
-        for name, kind in (("method", Method), ("length_penalty", Penalty), ("weights", Weights)):
+        named = ("method", "length_penalty", "stopping", "weights")
+        for name, kind in zip(named, (Method, Penalty, Stopping, Weights), strict=True):
             value = getattr(self, name)
             if value not in get_args(kind):
                 raise ValueError(f"{name} ({value!r}) must be one of {', '.join(get_args(kind))}")

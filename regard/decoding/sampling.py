@@ -85,6 +85,19 @@ def sample_ids(log_probs: Tensor, uniform: Tensor, config: DecodingConfig) -> Te
     The shares lie in the order of the vocabulary. In the order of probability a rounding error
     could swap two like words, and a batch of another size would say the other one.
     """
+    weights, words = filter_words(log_probs, config)
+    if words is None:
+        return invert_cdf(weights, uniform)
+    words, order = words.sort(dim=-1)
+    index = invert_cdf(weights.gather(1, order), uniform)
+    return words.gather(1, index.unsqueeze(1)).squeeze(1)
+
+
+def filter_words(log_probs: Tensor, config: DecodingConfig) -> tuple[Tensor, Tensor | None]:
+    """The weights that words are drawn by, (row, choice), and their ids; None for the vocabulary.
+
+    First the temperature, then the `top_k` likeliest, then of these the fewest that hold `top_p`.
+    """
     peak = log_probs.amax(dim=-1, keepdim=True)
     weights = ((log_probs - peak) / config.temperature).exp()  # (row, vocabulary)
     words = None
@@ -93,11 +106,7 @@ def sample_ids(log_probs: Tensor, uniform: Tensor, config: DecodingConfig) -> Te
     if config.top_p < 1.0:
         weights, indices = nucleus(weights, config.top_p)
         words = indices if words is None else words.gather(1, indices)
-    if words is None:
-        return invert_cdf(weights, uniform)
-    words, order = words.sort(dim=-1)
-    index = invert_cdf(weights.gather(1, order), uniform)
-    return words.gather(1, index.unsqueeze(1)).squeeze(1)
+    return weights, words
 
 
 def nucleus(weights: Tensor, top_p: float) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,8 @@
 """Generate answers longer than a model has positions, window by window.
 
 Whenever the positions run out, the model goes on from the last half of them, as if that were its
-prompt. Each window draws random numbers of its own.
+prompt. Each window draws random numbers of its own. A prompt that is too long already is refused,
+unless `decoding.sliding` asks for its last words to stand for it.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class WindowedGenerator:
     ) -> list[list[Hypothesis]]:
         """The hypotheses for each prompt, best first; what is drawn follows from its number."""
         size = self.max_positions
+        self._check_prompts(prompts)
         numbers = range(len(prompts)) if numbers is None else numbers
         longest = max(map(len, prompts), default=0) + self.config.longest
         if size is None or longest <= size:
@@ -59,6 +61,7 @@ class WindowedGenerator:
 
     def stream(self, prompt: list[int]) -> Iterator[int]:
         """The ids of one answer as they come."""
+        self._check_prompts([prompt])
         ids: list[int] = []
         while len(ids) < self.config.longest and (self.end is None or self.end not in ids[-1:]):
             window, config = self._next_window([*prompt, *ids], len(ids))
@@ -90,6 +93,7 @@ class WindowedGenerator:
         One window, unless the answer goes beyond the positions of the model.
         """
         size = self.max_positions
+        self._check_prompts([prompt])
         if size is None or len(prompt) + self.config.longest <= size:
             return [self._watch_window(prompt, self.config, number)]
         if (copies := self.config.n_best) > 1:
@@ -111,6 +115,15 @@ class WindowedGenerator:
         ((best, *_),) = decode_watched(self.model, batch, first, config, **options)
         return WatchedWindow(best.hypothesis, best.seen, window or [self.first])
 
+    def _check_prompts(self, prompts: list[list[int]]) -> None:
+        """Refuse a prompt that the model could not read whole."""
+        longest, size = max(map(len, prompts), default=0), self.max_positions
+        if size is not None and longest > size and not self.config.sliding:
+            raise ValueError(
+                f"the prompt has {longest} tokens, and the model has {size} positions; with "
+                "sliding (decoding.sliding = true, --sliding) the last ones stand for it"
+            )
+
     def _options(self, numbers: Sequence[int]) -> dict[str, Any]:
         return {"end": self.end, "never": self.never, "numbers": numbers}
 
@@ -120,8 +133,7 @@ class WindowedGenerator:
         left = config.longest - generated
         if size is None:
             return text, config
-        fits = len(text) + left <= size or len(text) <= size // 2
-        window = text if fits else text[-(size // 2) :]
+        window = text if len(text) <= size else text[-max(size // 2, 1) :]
         longest = min(left, max(size - len(window), 1))
         shortest = min(max(config.shortest - generated, 0), longest)
         seed = config.seed + generated

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -13,6 +14,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+    "tanh": torch.tanh,
 }
 
 
@@ -24,6 +27,8 @@ class FeedForward(nn.Module):
     relu       a(x) = max(0, x)
     gelu       a(x) = x Φ(x) = x/2 (1 + erf(x/√2)), as in BERT
     gelu-tanh  a(x) = x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), as in GPT-2
+    silu       a(x) = x σ(x)
+    tanh       a(x) = tanh(x)
 
     The two GELUs differ by up to 5 · 10⁻⁴, so weights trained with one should run with the same.
 
@@ -31,7 +36,12 @@ class FeedForward(nn.Module):
     """
 
     def __init__(
-        self, model_size: int, hidden_size: int, activation: str = "relu", dropout: float = 0.0
+        self,
+        model_size: int,
+        hidden_size: int,
+        activation: str = "relu",
+        dropout: float = 0.0,
+        output_size: int | None = None,  # None: the model's
     ):
         super().__init__()
         if activation not in ACTIVATIONS:
@@ -39,11 +49,11 @@ class FeedForward(nn.Module):
         self.expand = Linear(model_size, hidden_size)
         self.activation = activation
         self.dropout = Dropout(dropout)
-        self.contract = Linear(hidden_size, model_size)
+        self.contract = Linear(hidden_size, output_size or model_size)
 
     def forward(self, inputs: Tensor) -> Tensor:
         hidden = ACTIVATIONS[self.activation](self.expand(inputs))  # (…, hidden)
-        vectors: Tensor = self.contract(self.dropout(hidden))  # (…, model)
+        vectors: Tensor = self.contract(self.dropout(hidden))  # (…, output)
         return vectors
 
     def extra_repr(self) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 
 from torch import Tensor, nn
 
-from regard.attention import KeyValueCache, Mask, MultiHead, PreparedMemory, Rotary
+from regard.attention import KeyValueCache, Mask, MultiHead, PreparedMemory, Rotary, Score
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
 from regard.layers.norm import LayerNorm, add_residual
@@ -35,6 +35,7 @@ class TransformerLayer(nn.Module):
         attention_dropout: float | None = None,  # of the attention weights; None: as everywhere
         feedforward_dropout: float = 0.0,  # between the two matrices of the feed-forward network
         eps: float = 1e-5,
+        score: Score | None = None,  # of the words among themselves; None: scaled dot
         sides: tuple[str, str] = ("words", "words"),
         cross_sides: tuple[str, str] | None = None,
     ):
@@ -43,7 +44,9 @@ class TransformerLayer(nn.Module):
         self.norm_placement = norm
         self.attention_norm = LayerNorm(model_size, eps)
         position = Rotary(model_size // heads) if rotary else None
-        self.attention = MultiHead(model_size, heads, position=position, dropout=rate, sides=sides)
+        self.attention = MultiHead(
+            model_size, heads, score=score, position=position, dropout=rate, sides=sides
+        )
         if cross_sides is not None:
             self.cross_attention_norm = LayerNorm(model_size, eps)
             self.cross_attention = MultiHead(model_size, heads, dropout=rate, sides=cross_sides)

@@ -62,9 +62,14 @@ MODELS: dict[str, Entry] = {
     "rnn": Entry("recurrent", "RecurrentConfig", {"language-model": "RecurrentLM"}),
     "attentive-rnn": Entry("attentive", "AttentiveConfig", {"language-model": "AttentiveLM"}),
     "gpt2": Entry("gpt2", "GPT2Config", {"language-model": "GPT2"}),
+    "bert": Entry(
+        "bert", "BertConfig", {"pretraining": "Bert", "classification": "BertClassifier"}
+    ),
+    "backpack": Entry("backpack", "BackpackConfig", {"language-model": "Backpack"}),
     "seq2seq": Entry("seq2seq", "Seq2SeqConfig", {"translation": "Seq2Seq"}),
     "bahdanau": Entry("bahdanau", "BahdanauConfig", {"translation": "Bahdanau"}),
     "luong": Entry("luong", "LuongConfig", {"translation": "Luong"}),
+    "transformer": Entry("transformer", "TransformerConfig", {"translation": "Transformer"}),
     "lstmn": Entry(
         "lstmn",
         "LSTMNConfig",
@@ -72,6 +77,11 @@ MODELS: dict[str, Entry] = {
     ),
     "dan": Entry("dan", "DANConfig", {"classification": "DAN"}),
     "han": Entry("han", "HANConfig", {"classification": "HAN"}),
+    "elmo": Entry(
+        "elmo",
+        "ELMoConfig",
+        {"bidirectional-language-model": "ELMo", "classification": "ELMoClassifier"},
+    ),
     "ntm": Entry("ntm", "NTMConfig", {"bits": "NTM"}),
     "mlp": Entry("mlp", "MLPConfig", {"table": "MLP"}),
 }

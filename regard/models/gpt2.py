@@ -30,10 +30,12 @@ from regard.attention import (
     Mask,
     Packed,
     Padding,
+    ScaledDot,
     Sinusoidal,
 )
 from regard.data.batches import Words
 from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
+from regard.layers.feedforward import ACTIVATIONS
 from regard.models.checks import check_at_least, check_one_of, check_rates
 from regard.models.padding import document_positions, lengths_from_first_word
 from regard.products import Linear
@@ -65,16 +67,19 @@ class GPT2Config:
     bias: bool = True
     dropout: float = 0.1
     attention_dropout: float | None = None  # of the attention weights; None: as everywhere
+    embedding_dropout: float | None = None  # before the first layer; None: as everywhere
+    scaled_by_size: bool = True  # scores are divided by √(head size),
+    scaled_by_layer: bool = False  # and those of the n-th layer by n
     init_std: float = 0.02
     eps: float = 1e-5
 
     def __post_init__(self) -> None:
         check_at_least(1, self, "vocabulary_size", "longest", "model_size", "layers", "heads")
         check_at_least(1, self, "feedforward_size")
-        check_one_of(("relu", "gelu", "gelu-tanh"), self, "activation")
+        check_one_of(tuple(ACTIVATIONS), self, "activation")
         check_one_of(("pre", "post"), self, "norm")
         check_one_of(("learned", "sinusoidal", "rotary"), self, "positions")
-        check_rates(self, "dropout", "attention_dropout")
+        check_rates(self, "dropout", "attention_dropout", "embedding_dropout")
         if self.model_size % self.heads:
             raise ValueError(
                 f"model_size ({self.model_size}) must be a multiple of heads ({self.heads}): "
@@ -114,8 +119,9 @@ class GPT2(nn.Module):
         sinusoidal = config.positions == "sinusoidal"
         self.embedding = Embedding(config.vocabulary_size, config.model_size, scaled=sinusoidal)
         self.positions = _make_positions(config)
-        self.dropout = Dropout(config.dropout)
-        self.layers = nn.ModuleList(_make_layer(config) for _ in range(config.layers))
+        rate = config.dropout if config.embedding_dropout is None else config.embedding_dropout
+        self.dropout = Dropout(rate)
+        self.layers = nn.ModuleList(_make_layer(config, n) for n in range(config.layers))
         final = LayerNorm(config.model_size, config.eps)
         self.norm = final if config.norm == "pre" else nn.Identity()
         self.output = Linear(config.model_size, config.vocabulary_size, bias=False)
@@ -157,8 +163,11 @@ class GPT2(nn.Module):
         return self.norm(vectors)
 
     def start(self, batch: Words) -> GPT2State:
-        state = GPT2State(tuple(KeyValueCache() for _ in self.layers))
+        state = GPT2State(self._make_caches())
         return self._continue_from(state, batch.inputs, _count_words(batch, state))[1]
+
+    def _make_caches(self) -> tuple[KeyValueCache, ...]:
+        return tuple(KeyValueCache() for _ in self.layers)
 
     def step(self, ids: Tensor, state: GPT2State) -> tuple[Tensor, GPT2State]:
         """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""
@@ -226,7 +235,7 @@ class GPT2(nn.Module):
                 nn.init.normal_(weight, std=self.config.init_std * scale)
 
 
-def _make_layer(config: GPT2Config) -> TransformerLayer:
+def _make_layer(config: GPT2Config, number: int) -> TransformerLayer:
     return TransformerLayer(
         config.model_size,
         config.heads,
@@ -237,7 +246,14 @@ def _make_layer(config: GPT2Config) -> TransformerLayer:
         dropout=config.dropout,
         attention_dropout=config.attention_dropout,
         eps=config.eps,
+        score=ScaledDot(_score_factor(config, number)),
     )
+
+
+def _score_factor(config: GPT2Config, number: int) -> float:
+    """What the inner products of a layer, counted from 0, are multiplied by."""
+    by_size = math.sqrt(config.model_size // config.heads) if config.scaled_by_size else 1.0
+    return 1.0 / (by_size * (number + 1 if config.scaled_by_layer else 1))
 
 
 def _make_positions(config: GPT2Config) -> LearnedPositions | Sinusoidal | None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from regard.checkpoints.reading import MANIFEST
 from regard.config import Recipe
 from regard.data.buckets import Bucketed
 from regard.decoding import DecodingConfig
 from regard.looking import Looks
 from regard.naming import suggest
+from regard.products import torch_products
 from regard.tasks import Answer, Resources, Task, Verb
 from regard.tasks.scoring import seconds_since
+from regard.tasks.senses import Sense, list_senses
 from regard.text import Tokenizer
 
 TOKENS = 4096
@@ -42,6 +46,11 @@ class Run:
         return self.resources.words
 
     @property
+    def has_manifest(self) -> bool:
+        """Whether its files were checked by their hashes; a Hugging Face folder has none."""
+        return (self.folder / MANIFEST).is_file()
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The classes it tells apart, if it does."""
         return self.resources.labels
@@ -49,7 +58,11 @@ class Run:
     # To use it
 
     def generate(self, prompts: Sequence[str] | str = "", **settings: Any) -> list[Answer]:
-        """Continue each prompt; settings are those of the [decoding] section."""
+        """Continue each prompt; settings are those of the [decoding] section.
+
+        A Backpack also takes `senses={"sick": {3: 0.0, 1: ("ill", 5)}}`: in this answer sense 3 of
+        the word is silent, and sense 1 is that of another.
+        """
         return list(self.answers("generate", _as_list(prompts), **settings))
 
     def translate(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
@@ -59,6 +72,15 @@ class Run:
     def classify(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
         """The label of each text and its probability; `n_best` gives the likeliest few."""
         return list(self.answers("classify", _as_list(texts), **settings))
+
+    def fill(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
+        """The likeliest words in place of each mask of a text; `n_best` of them, 5 by default."""
+        return list(self.answers("fill", _as_list(texts), **settings))
+
+    def embed(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
+        """The vector of each text, as a list of numbers, or those of its words; settings are those
+        of the model's verb: `pooling`, `layer`, `stateful`."""
+        return list(self.answers("embed", _as_list(texts), **settings))
 
     def answers(
         self,
@@ -70,22 +92,15 @@ class Run:
     ) -> Iterator[Answer]:
         """Answer texts in their order, each as soon as it and those before it are ready.
 
-        Texts of like length go together, about 4,096 tokens at once. What is sampled follows from
-        the number of a text (0, 1, … if not given) and not from the texts beside it.
+        Texts of like length go together, about 4,096 tokens at once, or as many as the verb says.
+        What is sampled follows from the number of a text (0, 1, … if not given) and not from the
+        texts beside it.
         """
-        action = self.verb(verb, **settings)
-        encoded = [action.encode(text) for text in texts]
-        plan = Bucketed([len(each) + 1 for each in encoded], TOKENS, None).plan(0) if texts else ()
+        return self.asking(verb, **settings).answers(texts, numbers)
 
-        def answer(places: Sequence[int]) -> list[Answer]:
-            own = [place if numbers is None else numbers[place] for place in places]
-            found = action.answer([encoded[place] for place in places], own)
-            return [
-                Answer(texts[place], tuple(each), verb, settings, number)
-                for place, each, number in zip(places, found, own, strict=True)
-            ]
-
-        return in_order(plan, answer)
+    def asking(self, verb: str, **settings: Any) -> Asking:
+        """The verb with its settings in hand, for texts that come group by group."""
+        return Asking(self.verb(verb, **settings), verb, settings)
 
     def stream(self, prompt: str = "", verb: str = "generate", **settings: Any) -> Iterator[str]:
         """The answer to one text, piece by piece as it comes."""
@@ -100,6 +115,7 @@ class Run:
         if name not in verbs:
             kind, able = self.recipe.task["kind"], ", ".join(verbs) or "nothing of the kind"
             raise ValueError(f"{name}: {self.folder} is a run of {kind}, which does {able}")
+        check_settings(name, verbs[name], settings)
         action: Verb = verbs[name](self.task, self.model, self.resources, **settings)
         return action
 
@@ -166,9 +182,11 @@ class Run:
 
     @torch.no_grad()
     def logits(self, ids: Tensor) -> Tensor:
-        """(batch, position) ids → (batch, position, vocabulary)."""
+        """(batch, position) ids → (batch, position, vocabulary), by torch's own products: what
+        others compute with the same weights, to the last digits."""
         self._expect_module("logits")
-        return self.task.logits(self.model, ids)
+        with torch_products():
+            return self.task.logits(self.model, ids)
 
     # To look inside
 
@@ -192,6 +210,10 @@ class Run:
             raise ValueError(f"{self.recipe.model['name']} has no attention to look at")
         return Looks(looks)
 
+    def senses(self, word: str, top: int = 10) -> list[Sense]:
+        """What each sense of a word predicts: the words whose logits it raises and lowers most."""
+        return list_senses(self.model, self.tokenizer, word, top)
+
     def decoding(self, **settings: Any) -> DecodingConfig:
         """The recipe's own, with these settings in place of its."""
         return self.recipe.decoding.with_settings(**settings)
@@ -199,6 +221,50 @@ class Run:
     def _expect_module(self, what: str) -> None:
         if not isinstance(self.model, nn.Module):
             raise ValueError(f"{what} needs a neural model; {self.folder} counts n-grams")
+
+
+class Asking:
+    """A verb of a run that is asked for one group of texts after the other.
+
+    Where each text goes on from the one before (`Ordered`), that holds across groups too.
+    """
+
+    def __init__(self, action: Verb, verb: str, settings: Mapping[str, Any]):
+        self.action, self.verb, self.settings = action, verb, settings
+
+    def answers(
+        self, texts: Sequence[str], numbers: Sequence[int] | None = None
+    ) -> Iterator[Answer]:
+        """As `Run.answers`."""
+        encoded = [self.action.encode(text) for text in texts]
+
+        def answer(places: Sequence[int]) -> list[Answer]:
+            own = [place if numbers is None else numbers[place] for place in places]
+            found = self.action.answer([encoded[place] for place in places], own)
+            return [
+                Answer(texts[place], tuple(each), self.verb, self.settings, number)
+                for place, each, number in zip(places, found, own, strict=True)
+            ]
+
+        return in_order(self._plan([len(each) + 1 for each in encoded]), answer)
+
+    def _plan(self, lengths: Sequence[int]) -> Iterable[Sequence[int]]:
+        """Which texts are answered together."""
+        if not lengths or getattr(self.action, "in_order", False):
+            return [[place] for place in range(len(lengths))]
+        return Bucketed(lengths, getattr(self.action, "tokens", TOKENS), None).plan(0)
+
+
+def check_settings(name: str, verb: Callable[..., Verb], settings: Mapping[str, Any]) -> None:
+    """Refuse settings that a verb does not have."""
+    parameters = list(signature(verb).parameters.values())[3:]  # behind task, model and resources
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return
+    known = [each.name for each in parameters]
+    for setting in settings:
+        if setting not in known:
+            hint = suggest(setting, known) if known else "it has none"
+            raise ValueError(f"{name} has no setting {setting!r} here; {hint}")
 
 
 def _as_list(texts: Sequence[str] | str) -> list[str]:

@@ -11,8 +11,10 @@ from regard.tasks.task import Task
 
 TASKS: dict[str, tuple[str, str] | type[Task[Any]]] = {  # kind → (file, class), or a class of yours
     "language-model": ("language_model", "LanguageModelling"),
+    "bidirectional-language-model": ("bidirectional", "BidirectionalModelling"),
     "translation": ("translation", "Translation"),
     "classification": ("classification", "Classification"),
+    "pretraining": ("pretraining", "Pretraining"),
     "bits": ("bits", "BitSequences"),
     "table": ("table", "TablePrediction"),
 }

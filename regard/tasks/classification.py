@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from regard.attention import Label, Look, watch
+from regard.config import Recipe
 from regard.data import corpora
 from regard.data.batches import LabelledTexts
 from regard.data.config import Files
@@ -39,10 +40,13 @@ class Classification(Task[LabelledCorpus]):
     The classes are the labels of the training data, kept in the run folder as `labels.json`.
     """
 
-    roles = ("pad", "unknown")
     size_names = ("vocabulary_size", "classes")
     metrics = ("accuracy", "f1", "loss")
     select = "accuracy"
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        self.roles = self.reading.roles
 
     @property
     def reading(self) -> Reading:
@@ -82,7 +86,7 @@ class Classification(Task[LabelledCorpus]):
         return Resources(words, labels)
 
     def sizes(self, resources: Resources) -> dict[str, int]:
-        return {"vocabulary_size": resources.words.size, "classes": len(resources.labels)}
+        return {**super().sizes(resources), "classes": len(resources.labels)}
 
     def initialise(self, model: nn.Module, resources: Resources) -> None:
         """Word vectors from data.vectors, for the words they know."""
@@ -130,8 +134,11 @@ class Classification(Task[LabelledCorpus]):
         macro = f1(torch.cat(predictions), torch.cat(truth))
         return {"accuracy": values["accuracy"], "f1": macro.value, **values}
 
+    def observe(self, model: Any, feed: Feed[Any]) -> dict[str, float]:
+        return self.reading.observe(model)
+
     def verbs(self) -> dict[str, Any]:
-        return {"classify": Classify}
+        return {"classify": Classify, **self.reading.verbs}
 
     def look(
         self, model: nn.Module, resources: Resources, text: str, target: str | None = None

@@ -30,25 +30,17 @@ from regard.tasks.labels import ids_side, text_side
 from regard.tasks.objective import Objective, Outcome
 from regard.tasks.reach import share_of_last
 from regard.tasks.resources import Resources
+from regard.tasks.senses import NamedSenseChange, change_senses
 from regard.tasks.stepping import random_ids, step_through
 from regard.tasks.task import Check, Task, check_output
 from regard.text import Tokenizer
+from regard.text.sentences import split_sentences
 
 Lines = Iterable[str]
 
 
-class LanguageModelling(Task[Lines]):
-    """p(w₁ … w_T) = Π p(w_t | w₁ … w_{t−1})"""
-
-    feeds = ("sentences", "columns", "windows", "packed")
-
-    def __init__(self, recipe: Recipe):
-        super().__init__(recipe)
-        characters = recipe.data.unit == "character"
-        self.roles = () if characters else ("unknown", "end")
-        self.metrics = (
-            ("loss", "perplexity", "bits") if characters else ("perplexity", "loss", "bits")
-        )
+class LineTask(Task[Lines]):
+    """A task that learns from lines of text."""
 
     def read(self, split: str) -> Lines | None:
         data = self.recipe.data
@@ -68,6 +60,20 @@ class LanguageModelling(Task[Lines]):
 
     def prepare(self, train: Lines, tokenizer: Tokenizer | None) -> Resources:
         return Resources(tokenizer or Tokenizer.train(train, self.recipe.text, self.roles))
+
+
+class LanguageModelling(LineTask):
+    """p(w₁ … w_T) = Π p(w_t | w₁ … w_{t−1})"""
+
+    feeds = ("sentences", "columns", "windows", "packed")
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        characters = recipe.data.unit == "character"
+        self.roles = () if characters else ("unknown", "end")
+        self.metrics = (
+            ("loss", "perplexity", "bits") if characters else ("perplexity", "loss", "bits")
+        )
 
     def training_feed(self, corpus: Lines, resources: Resources) -> Feed[Words]:
         training, seed = self.recipe.training, self.recipe.seed
@@ -166,11 +172,11 @@ class LanguageModelling(Task[Lines]):
         """All words in a row, every line ended by </s>, which also stands before the first;
         without </s>, the text as it stands."""
         end = tokenizer.end
-        if end is None and self.recipe.data.unit == "line":
+        if end is None and self.recipe.data.unit != "character":
             raise ValueError(
-                "data.unit ('line') needs a token with the role 'end' (text.roles or text.specials "
-                "declares one), or one line would run into the next; data.unit = 'character' reads "
-                "the text as it stands, with its line ends"
+                f"data.unit ({self.recipe.data.unit!r}) needs a token with the role 'end' "
+                "(text.roles or text.specials declares one), or one line would run into the next; "
+                "data.unit = 'character' reads the text as it stands, with its line ends"
             )
         ids = array("i", [] if end is None else [end])
         for encoded in tokenizer.encode_all(text):
@@ -203,16 +209,28 @@ class NextWord(Objective[Words]):
 
 
 class Generate:
-    """Continue a prompt; settings are those of the [decoding] section."""
+    """Continue a prompt; settings are those of the [decoding] section.
 
-    def __init__(self, task: Task[Any], model: Any, resources: Resources, **settings: Any):
+    `senses` are other senses of some words, for a model that has them: see `change_senses`.
+    """
+
+    def __init__(
+        self,
+        task: Task[Any],
+        model: Any,
+        resources: Resources,
+        senses: Mapping[str, Mapping[int, NamedSenseChange]] | None = None,
+        **settings: Any,
+    ):
         self.words = resources.words
+        if senses:
+            model = change_senses(model, self.words, senses)
         self.generator = WindowedGenerator(
             model,
             task.recipe.decoding.with_settings(**settings),
             before_first_word(self.words),
             self.words.end,
-            unspeakable(self.words),
+            [*unspeakable(self.words), *nameless(self.words, model)],
         )
 
     def encode(self, text: str) -> list[int]:
@@ -260,7 +278,10 @@ class Text:
         if self.data.unit == "character":
             return iter([corpora.read_text(self.path)])
         column = self.data.columns[0] if self.data.columns else None
-        return corpora.read_lines(self.path, format=self.data.format, column=column)
+        lines = corpora.read_lines(self.path, format=self.data.format, column=column)
+        if self.data.unit == "sentence":
+            return (line[begin:end] for line in lines for begin, end in split_sentences(line))
+        return lines
 
 
 def hold_out_lines(text: Lines, data: DataConfig) -> tuple[Sequence[str], Sequence[str]]:
@@ -300,6 +321,13 @@ def unspeakable(tokenizer: Tokenizer) -> list[int]:
     silent = (tokenizer.pad, tokenizer.start)
     # One token may start and end a text, as GPT-2's does: it has to be said, to come to an end.
     return [i for i in silent if i is not None and i != tokenizer.end]
+
+
+def nameless(tokenizer: Tokenizer, model: Any) -> range:
+    """Ids that a model has room for and no token stands for: tables are filled up to round
+    sizes."""
+    size = getattr(getattr(model, "config", None), "vocabulary_size", tokenizer.size)
+    return range(tokenizer.size, size)
 
 
 def logits_after(model: Any, rows: list[list[int]]) -> Tensor:

@@ -1,4 +1,4 @@
-"""How a classifier reads a text: as one row of words, or sentence by sentence.
+"""How a classifier reads a text: as one row of words, between marks, or sentence by sentence.
 
 A model says which by the batch it takes: `reads = LabelledDocuments`. All that depends on it is
 here, and the task asks no model for its name.
@@ -10,19 +10,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from regard.attention import Attended, Label, Look, Side, make_looks, sides_of
-from regard.data.batches import LabelledDocuments, LabelledTexts
+from regard.data.batches import (
+    LabelledDocuments,
+    LabelledSpellings,
+    LabelledTexts,
+    MarkedTexts,
+)
 from regard.data.buckets import Labelled, pad_rows
 from regard.data.documents import DocumentIds, LabelledDocumentsFeed
 from regard.data.feeds import Feed
+from regard.data.spelled import LabelledSpelled, pad_spellings
 from regard.tasks.labels import text_side, token_labels
+from regard.tasks.spelling import EmbedWords, spell_all
 from regard.text import Tokenizer
 from regard.text.sentences import split_sentences
+from regard.text.spelling import Spelling, spell
 
 T = TypeVar("T")
 Seen = Mapping[str, Sequence[Attended]]
@@ -32,6 +41,11 @@ MAX_SENTENCE_WORDS = 100
 
 class Reading(ABC):
     """From texts to batches. What is read of one text is its ids, in the shape of the batch."""
+
+    roles: tuple[str, ...] = ("pad", "unknown")
+    """The special tokens it cannot do without, by what they are for."""
+    verbs: Mapping[str, Any] = MappingProxyType({})
+    """What a model that reads so can be asked for beside labels, as `Task.verbs` has it."""
 
     @abstractmethod
     def pieces(self, text: str) -> Iterable[str]:
@@ -60,6 +74,10 @@ class Reading(ABC):
     def group(self, ids: list[int]) -> Any:
         """Ids as if they had been read out of a text."""
 
+    def observe(self, model: nn.Module) -> dict[str, float]:
+        """What is worth telling about a model that reads so, beside its metrics."""
+        return {}
+
     @abstractmethod
     def make_looks(
         self, model: nn.Module, seen: Seen, text: str, words: Tokenizer, answer: Label
@@ -69,6 +87,8 @@ class Reading(ABC):
 
 class WholeTexts(Reading):
     """A text is one row of words: (batch, position)."""
+
+    batch: type[LabelledTexts] = LabelledTexts
 
     def pieces(self, text: str) -> list[str]:
         return [text]
@@ -84,10 +104,10 @@ class WholeTexts(Reading):
         seed: int | None,
         pad: int,
     ) -> Labelled:
-        return Labelled(list(texts), labels, tokens, seed, pad)
+        return Labelled(list(texts), labels, tokens, seed, pad, self.batch)
 
     def collate(self, texts: Sequence[list[int]], pad: int) -> LabelledTexts:
-        return LabelledTexts(*pad_rows(texts, pad), *_no_labels(len(texts)))
+        return self.batch(*pad_rows(texts, pad), *_no_labels(len(texts)))
 
     def group(self, ids: list[int]) -> list[int]:
         return ids
@@ -97,6 +117,26 @@ class WholeTexts(Reading):
     ) -> list[Look]:
         sides = {"words": text_side(words.encode(text)), "class": Side([answer])}
         return make_looks(model, seen, sides)
+
+
+class Marked(WholeTexts):
+    """A text is one row between marks: [CLS] text [SEP]. One without words has none either."""
+
+    roles = ("pad", "unknown", "class", "separator")
+    batch = MarkedTexts
+
+    def read_all(self, texts: Iterable[str], words: Tokenizer) -> Iterator[list[int]]:
+        first, last = words.id_of_role("class"), words.id_of_role("separator")
+        for ids in super().read_all(texts, words):
+            yield [first, *ids, last] if ids else []
+
+    def make_looks(
+        self, model: nn.Module, seen: Seen, text: str, words: Tokenizer, answer: Label
+    ) -> list[Look]:
+        marks = [words.id_of_role("class"), words.id_of_role("separator")]
+        first, last = map(Label, words.tokens_of(marks))
+        labels = [first, *token_labels(words.encode(text)), last]
+        return make_looks(model, seen, {"words": Side(labels, text), "class": Side([answer])})
 
 
 @dataclass(frozen=True)
@@ -167,6 +207,50 @@ class Documents(Reading):
         return sentences
 
 
+class Spelled(Reading):
+    """A text is its words as they are spelled: (batch, position, character).
+
+    What its model makes of a word are several layers, and what it shows is how it mixes them.
+    """
+
+    verbs: Mapping[str, Any] = MappingProxyType({"embed": EmbedWords})
+
+    def pieces(self, text: str) -> list[str]:
+        return [text]
+
+    def read_all(self, texts: Iterable[str], words: Tokenizer) -> Iterator[list[Spelling]]:
+        return spell_all(texts, words)
+
+    def feed(
+        self,
+        texts: Iterable[list[Spelling]],
+        labels: Sequence[int],
+        tokens: int,
+        seed: int | None,
+        pad: int,
+    ) -> LabelledSpelled:
+        return LabelledSpelled(list(texts), labels, tokens, seed)
+
+    def collate(self, texts: Sequence[list[Spelling]], pad: int) -> LabelledSpellings:
+        return LabelledSpellings(*pad_spellings(texts), *_no_labels(len(texts)))
+
+    def group(self, ids: list[int]) -> list[Spelling]:
+        return [spell(str(number)) for number in ids]
+
+    def observe(self, model: Any) -> dict[str, float]:
+        """`mix_0` and so on: the share of each layer in the mix, the words' own first."""
+        return {f"mix_{layer}": share for layer, share in enumerate(model.mix.weights.tolist())}
+
+    def make_looks(
+        self, model: Any, seen: Seen, text: str, words: Tokenizer, answer: Label
+    ) -> list[Look]:
+        """The mix, which is the same for every text: one row over the layers."""
+        layers = [Label("words")] + [Label(f"layer {n + 1}") for n in range(model.config.layers)]
+        weights = model.mix.weights.unsqueeze(0)  # (1, layer)
+        mix = Look.of_weights(weights, queries=[answer], keys=layers, path="mix", kind="pool")
+        return [mix]
+
+
 def cut_sentence(words: list[T]) -> list[list[T]]:
     """A sentence in parts of equal length, none above the longest there may be; none if empty."""
     parts = -(-len(words) // MAX_SENTENCE_WORDS)
@@ -187,7 +271,9 @@ def _look_at_words(
 
 READINGS: dict[type[LabelledTexts], Reading] = {
     LabelledTexts: WholeTexts(),
+    MarkedTexts: Marked(),
     LabelledDocuments: Documents(),
+    LabelledSpellings: Spelled(),
 }
 
 

@@ -30,7 +30,10 @@ class Resources:
     def words(self) -> Tokenizer:
         """The tokenizer, for whoever cannot do without."""
         if self.tokenizer is None:
-            raise ValueError("there is no tokenizer in this run: it reads and writes no text")
+            raise ValueError(
+                "there is no tokenizer in this run: it reads and writes no text; for that its "
+                "folder needs a tokenizer.json (or, from Hugging Face, vocab.json and merges.txt)"
+            )
         return self.tokenizer
 
     def save(self, folder: Path) -> None:

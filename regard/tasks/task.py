@@ -47,6 +47,13 @@ class Verb(Protocol):
         """
 
 
+class Ordered(Protocol):
+    """A verb for which it matters what came before."""
+
+    in_order: bool
+    """Whether texts are to be handed in one by one, as they follow each other."""
+
+
 class Streaming(Protocol):
     """A verb whose answer can be told piece by piece."""
 
@@ -140,8 +147,9 @@ class Task(ABC, Generic[C]):
         is."""
 
     def sizes(self, resources: Resources) -> dict[str, int]:
-        """The sizes of a model that follow from the data."""
-        return {"vocabulary_size": resources.words.size}
+        """The sizes of a model that follow from the data, as far as they are known."""
+        words = resources.tokenizer
+        return {} if words is None else {"vocabulary_size": words.size}
 
     def initialise(self, model: nn.Module, resources: Resources) -> None:
         """Give a new model what it starts from beside random numbers, given word vectors say."""

@@ -1,6 +1,7 @@
-"""GPT-2's two files, a table of tokens and a list of merges, as a byte-level BPE.
+"""Tokenizers as GPT-2 and BERT were published: a table of tokens with a list of merges, and a list
+of word pieces.
 
-Radford et al. (2019), section 2.2.
+Radford et al. (2019), section 2.2; Devlin et al. (2019), section 3.
 """
 
 import gzip
@@ -8,9 +9,12 @@ import json
 from pathlib import Path
 
 import tokenizers
-from tokenizers import models, pre_tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from .kinds import assemble
+from .kinds import CONTINUATION_PREFIX, assemble
+
+BERT_UNKNOWN, BERT_FIRST, BERT_SEPARATOR = "[UNK]", "[CLS]", "[SEP]"
+BERT_SPECIALS = ("[PAD]", BERT_UNKNOWN, BERT_FIRST, BERT_SEPARATOR, "[MASK]")
 
 
 def read_tables(encoder: Path, merges: Path) -> tokenizers.Tokenizer:
@@ -28,6 +32,45 @@ def read_tables(encoder: Path, merges: Path) -> tokenizers.Tokenizer:
     specials = sorted(vocabulary.keys() - spelled, key=vocabulary.__getitem__)
     model = models.BPE(vocabulary, pairs)
     return assemble("byte-bpe", model, lowercase=False, specials=tuple(specials))
+
+
+def read_word_pieces(
+    path: Path,
+    lowercase: bool = True,
+    strip_accents: bool | None = None,
+    split_chinese: bool = True,
+) -> tokenizers.Tokenizer:
+    """The tokenizer of BERT's `vocab.txt`: a piece a line, its id the number of the line.
+
+    Accents are stripped with lowercasing, unless it is said otherwise.
+    """
+    pieces = _read_text(path, "vocabulary").removesuffix("\n").split("\n")
+    vocabulary = {piece.removesuffix("\r"): number for number, piece in enumerate(pieces)}
+    if len(vocabulary) < len(pieces):
+        raise ValueError(f"vocabulary ({str(path)!r}) has a piece twice")
+    for special in (BERT_UNKNOWN, BERT_FIRST, BERT_SEPARATOR):
+        if special not in vocabulary:
+            raise ValueError(f"vocabulary ({str(path)!r}) has no {special}")
+    inner = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token=BERT_UNKNOWN))
+    inner.normalizer = normalizers.BertNormalizer(
+        lowercase=lowercase, strip_accents=strip_accents, handle_chinese_chars=split_chinese
+    )
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
+    inner.add_special_tokens([special for special in BERT_SPECIALS if special in vocabulary])
+    inner.post_processor = between_marks(inner, BERT_FIRST, BERT_SEPARATOR)
+    return inner
+
+
+def between_marks(
+    inner: tokenizers.Tokenizer, first: str, separator: str
+) -> processors.TemplateProcessing:
+    """What puts [CLS] before a text and [SEP] behind it, and behind a second one."""
+    return processors.TemplateProcessing(
+        single=f"{first} $A {separator}",
+        pair=f"{first} $A {separator} $B:1 {separator}:1",
+        special_tokens=[(each, inner.token_to_id(each)) for each in (first, separator)],
+    )
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import tokenizers
+from tokenizers import processors
 
 from regard.atomic import write_atomically
 
@@ -25,7 +26,7 @@ from .roles import (
     find_roles,
     roles_from_hugging_face,
 )
-from .tables import read_tables
+from .tables import between_marks, read_tables, read_word_pieces
 from .training import train
 from .unencodable import Spellable, check_writable
 
@@ -119,9 +120,28 @@ class Tokenizer:
         return cls(train(lines, config, specials, given.get("unknown")), given)
 
     @classmethod
-    def from_bpe_tables(cls, encoder: str | Path, merges: str | Path) -> Tokenizer:
+    def from_bpe_tables(
+        cls,
+        encoder: str | Path,
+        merges: str | Path,
+        special_tokens_map: Mapping[str, Any] | None = None,
+    ) -> Tokenizer:
         """GPT-2's pair of files: tokens with their ids (JSON), and merges line by line; gz too."""
-        return cls(read_tables(Path(encoder), Path(merges)))
+        return cls(read_tables(Path(encoder), Path(merges)), None, special_tokens_map)
+
+    @classmethod
+    def from_word_pieces(
+        cls,
+        path: str | Path,
+        special_tokens_map: Mapping[str, Any] | None = None,
+        *,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        split_chinese: bool = True,
+    ) -> Tokenizer:
+        """BERT's `vocab.txt`, a piece a line."""
+        inner = read_word_pieces(Path(path), lowercase, strip_accents, split_chinese)
+        return cls(inner, None, special_tokens_map)
 
     @classmethod
     def load(
@@ -219,9 +239,17 @@ class Tokenizer:
         """Write `tokenizer.json` whole or not at all."""
         write_atomically(Path(path), self.to_json().encode())
 
-    def to_json(self) -> str:
-        """What `save` writes."""
-        return self._inner.to_str(pretty=True)
+    def to_json(self, marked: bool = False) -> str:
+        """What `save` writes; `marked`, for others, one that puts [CLS] before a text and [SEP]
+        behind it of itself, as BERT's do."""
+        inner = self._inner
+        if marked and not inner.encode("").ids:
+            [first, last] = self.tokens_of([self.id_of_role(r) for r in ("class", "separator")])
+            inner = tokenizers.Tokenizer.from_str(inner.to_str())
+            inner.post_processor = processors.Sequence(
+                [inner.post_processor, between_marks(inner, first, last)]
+            )
+        return inner.to_str(pretty=True)
 
     def encode(self, text: str) -> Encoded:
         """One text as ids."""
@@ -233,6 +261,16 @@ class Tokenizer:
         for batch in _split_batches(texts):
             for text, ids in zip(batch, self._encode_batch(batch), strict=True):
                 yield Encoded(text, ids, self)
+
+    def words_of(self, text: str) -> list[str]:
+        """The words of a text as they are cut and folded, one for each id, whether the vocabulary
+        holds them or not; for kind word."""
+        if self.kind != "word":
+            raise ValueError(f"kind ({self.kind!r}) must be word: others know pieces, and no words")
+        check_writable(text)
+        fold, cut = self._inner.normalizer, self._inner.pre_tokenizer
+        folded = text if fold is None else fold.normalize_str(text)
+        return [word for word, _ in cut.pre_tokenize_str(folded)]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, specials left out; the unknown is shown, for it stands for something."""

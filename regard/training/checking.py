@@ -27,22 +27,18 @@ def check_settings(
 ) -> dict[str, Any]:
     """The settings of a section as its config has them, but for `others`, which are not its own.
 
-    `sizes` follow from the data: a recipe does not say them, and any will do to try the rest.
+    `sizes` follow from the data: where they are left out, any will do to try the rest.
     """
     hints = get_type_hints(config)
-    known = [field.name for field in fields(config) if field.name not in sizes]
+    known = [field.name for field in fields(config)]
     settings = {}
     for key in (key for key in content if key not in others):
-        if key in sizes and key in hints:
-            raise ValueError(
-                f"{where}: {section}.{key} follows from the data: a recipe does not say it"
-            )
         if key not in known:
-            hint = suggest(key, [*known, *others])
+            hint = suggest(key, [each for each in (*known, *others) if each not in sizes])
             raise ValueError(f"{where}: unknown key {section}.{_printable(key)}; {hint}")
         settings[key] = check_value(hints[key], content[key], f"{where}: {section}.{key}")
     try:
-        config(**settings, **{size: ANY_SIZE for size in sizes if size in hints})
+        config(**{**{size: ANY_SIZE for size in sizes if size in hints}, **settings})
     except ValueError as error:
         raise ValueError(f"{where}: {section}.{error}") from None
     except TypeError as error:  # a setting without a default is not given

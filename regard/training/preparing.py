@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 import torch
@@ -68,9 +68,17 @@ def assemble(recipe: Recipe, task: Task[Any], resources: Resources) -> Any:
     """The model of a recipe, in the sizes that follow from its data."""
     name, kind = recipe.model["name"], recipe.task["kind"]
     written = {key: value for key, value in recipe.model.items() if key not in STARTING}
-    known = {field.name for field in fields(catalog.entry(name).config)}
+    known = {field.name: field.default for field in fields(catalog.entry(name).config)}
     sizes = {key: size for key, size in task.sizes(resources).items() if key in known}
+    for key, size in sizes.items():
+        if written.get(key, size) < size:
+            raise ValueError(
+                f"model.{key} ({written[key]}) must be {size} or more, as the data are"
+            )
     settings: dict[str, Any] = {**sizes, **written}
+    for key in task.size_names:
+        if known.get(key) is MISSING and key not in settings:
+            raise ValueError(f"model.{key} is missing: there is nothing here that it follows from")
     return catalog.build(name, kind, **settings)
 
 

@@ -32,10 +32,26 @@ def read_recipe(name: str, settings: list[str] | None = None) -> Recipe:
     path = find_recipe(name)
     content = parse_content(path.read_bytes(), path)
     apply_settings(content, settings or [])
+    refuse_sizes(content, path)
     inherit(content)
     expand_preset(content, path)
     check_integers(content, path)
     return check(content, str(path))
+
+
+def refuse_sizes(content: dict[str, Any], path: Path) -> None:
+    """Refuse sizes that follow from the data. A model that starts from another has that one's,
+    which may have room for more words than there are."""
+    task, model = content.get("task"), content.get("model")
+    if not isinstance(task, dict) or not isinstance(model, dict) or "from" in model:
+        return
+    try:
+        sizes = find_task(task.get("kind", "")).size_names
+    except ValueError:
+        return  # told when all is checked
+    for key in model:
+        if key in sizes:
+            raise ValueError(f"{path}: model.{key} follows from the data: a recipe does not say it")
 
 
 def expand_preset(content: dict[str, Any], path: Path) -> None:

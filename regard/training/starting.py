@@ -1,10 +1,12 @@
 """Where a run starts when it does not start from nothing: another run's weights and words.
 
 [text]
-from = "runs/pretrained"     its tokenizer; or a tokenizer.json; or a run of the zoo by name
+from = "runs/pretrained"     its tokenizer; or a tokenizer.json, a run of the zoo by name, or a
+                             Hugging Face folder
 
 [model]
-from = "runs/pretrained"     its weights, and without `name` its settings, too
+from = "runs/pretrained"     its weights, and without `name` its settings, too; a Hugging Face
+                             folder always brings its settings
 fresh = ["output"]           but for these parts, which start anew
 """
 
@@ -15,7 +17,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.checkpoints.reading import Folder, parse_toml
+from regard.checkpoints.hugging_face import HuggingFaceFolder
+from regard.checkpoints.reading import MANIFEST, Folder, parse_toml
 from regard.checkpoints.weights import check_weights, fill_tied
 from regard.checkpoints.zoo import find_run
 from regard.config import Recipe
@@ -35,22 +38,54 @@ def inherit(content: dict[str, Any]) -> None:
         if isinstance(table, dict) and isinstance(table.get("from"), str):
             table["from"] = str(find_run(table["from"]).absolute())
     model = content.get("model")
-    if isinstance(model, dict) and "from" in model and "name" not in model:
-        place = Path(model["from"]) / "recipe.toml"
-        other = parse_toml(
-            open_run(Path(model["from"])).read("recipe.toml", MAX_RECIPE_BYTES), place
-        )
-        settings = {k: v for k, v in other.get("model", {}).items() if k not in OWN}
-        content["model"] = {**settings, **model}
+    if not isinstance(model, dict) or not isinstance(model.get("from"), str):
+        return
+    place = Path(model["from"])
+    # A folder of others has one model in it, whose settings are no choice of a recipe.
+    if "name" not in model or is_hugging_face(place):
+        theirs = open_start(place).model_section
+        if model.get("name", theirs.get("name")) == theirs.get("name"):
+            content["model"] = {**theirs, **model}
 
 
-def open_run(place: Path) -> Folder:
-    """The files of a finished run."""
-    if not (place / "manifest.json").is_file():
-        raise ValueError(
-            f"from ({str(place)!r}) must be the folder of a finished run, or one's name in the zoo"
-        )
-    return Folder(place)
+def is_hugging_face(place: Path) -> bool:
+    """Whether a folder comes from transformers and not from a run."""
+    return HuggingFaceFolder.is_at(place) and not (place / MANIFEST).is_file()
+
+
+class FinishedRun:
+    """A run folder that another run starts from."""
+
+    def __init__(self, place: Path):
+        self.place, self.files = place, Folder(place)
+
+    @property
+    def model_section(self) -> dict[str, Any]:
+        """The settings of its model."""
+        content = self.files.read("recipe.toml", MAX_RECIPE_BYTES)
+        model = parse_toml(content, self.place / "recipe.toml").get("model", {})
+        return {key: value for key, value in model.items() if key not in OWN}
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """Its words."""
+        return Resources.load(self.files).tokenizer
+
+    def weights(self, model: nn.Module) -> dict[str, Tensor]:
+        """Its weights, by the names that a model with tied ones has for them."""
+        return fill_tied(self.files.tensors("model.safetensors"), model)
+
+
+def open_start(place: Path) -> FinishedRun | HuggingFaceFolder:
+    """A finished run, or a Hugging Face folder."""
+    if (place / MANIFEST).is_file():
+        return FinishedRun(place)
+    if is_hugging_face(place):
+        return HuggingFaceFolder(place)
+    raise ValueError(
+        f"from ({str(place)!r}) must be the folder of a finished run, or one's name in the zoo, or "
+        "a Hugging Face folder"
+    )
 
 
 def find_tokenizer(recipe: Recipe) -> Tokenizer | None:
@@ -60,9 +95,9 @@ def find_tokenizer(recipe: Recipe) -> Tokenizer | None:
     place = Path(recipe.text.from_run)
     if place.is_file():
         return Tokenizer.load(place)
-    tokenizer = Resources.load(open_run(place)).tokenizer
+    tokenizer = open_start(place).tokenizer
     if tokenizer is None:
-        raise ValueError(f"text.from ({str(place)!r}) is a run without a tokenizer")
+        raise ValueError(f"text.from ({str(place)!r}) has no tokenizer")
     return tokenizer
 
 
@@ -77,7 +112,7 @@ def load_start(model: nn.Module, recipe: Recipe) -> None:
     place = Path(recipe.model["from"])
     fresh = tuple(recipe.model.get("fresh", ()))
     wanted = {k: v for k, v in model.state_dict().items() if not starts_with_any(k, fresh)}
-    held = fill_tied(open_run(place).tensors("model.safetensors"), model)
+    held = open_start(place).weights(model)
     found = {name: held[name] for name in wanted if name in held}
     for part in fresh:
         if not any(starts_with_any(name, (part,)) for name in model.state_dict()):

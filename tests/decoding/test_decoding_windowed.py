@@ -34,13 +34,41 @@ class Successor:
         return logits, Count(state.read + 1)
 
 
-@pytest.mark.parametrize("prompt", [[3], [], [1, 2, 3], [*range(10)] * 3])
+@pytest.mark.parametrize("prompt", [[3], [], [1, 2, 3], [*range(8)], [*range(10)] * 3])
 def test_a_long_answer_goes_on_where_the_positions_run_out(prompt):
-    generator = WindowedGenerator(Successor(8), DecodingConfig(longest=37), first=3)
+    config = DecodingConfig(longest=37, sliding=len(prompt) > 8)
+    generator = WindowedGenerator(Successor(8), config, first=3)
     ((found,),) = generator.generate([prompt])
     last = prompt[-1] if prompt else 3
     assert list(found.ids) == [(last + 1 + i) % 10 for i in range(37)]
     assert list(generator.stream(prompt)) == list(found.ids)
+
+
+def test_a_prompt_longer_than_the_positions_is_refused_unless_its_last_words_will_do():
+    generator = WindowedGenerator(Successor(8), DecodingConfig(), first=3)
+    said = "the prompt has 9 tokens, and the model has 8 positions; with sliding"
+    for ask in (
+        lambda: generator.generate([[1], [*range(9)]]),
+        lambda: list(generator.stream([*range(9)])),
+        lambda: generator.generate_watched([*range(9)]),
+    ):
+        with pytest.raises(ValueError, match=said):
+            ask()
+
+
+def test_a_prompt_that_fits_is_read_whole_though_the_answer_does_not():
+    """Its beginning is forgotten only when the positions have run out."""
+
+    class Remembering(Successor):
+        def start(self, batch):
+            seen.append(batch.inputs.shape[1])
+            return super().start(batch)
+
+    seen: list[int] = []
+    generator = WindowedGenerator(Remembering(8), DecodingConfig(longest=9), first=3)
+    ((found,),) = generator.generate([[1, 2, 3, 4, 5, 6]])
+    assert found.ids == (7, 8, 9, 0, 1, 2, 3, 4, 5)
+    assert seen[0] == 5  # and the sixth is fed at the first step
 
 
 def test_it_stops_at_the_end():

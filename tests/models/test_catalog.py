@@ -13,10 +13,14 @@ def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
     words = {"vocabulary_size": 13, "dropout": 0.3}
     settings = {
         "gpt2": {**words, "model_size": 24},
+        "bert": {**words, "model_size": 24, "classes": 3},
+        "backpack": {**words, "model_size": 24, "senses": 4},
         "lstmn": {**words, "embedding_size": 7, "classes": 3},
         "dan": {**words, "embedding_size": 7, "classes": 3},
         "han": {**words, "embedding_size": 7, "classes": 3},
+        "elmo": {**words, "hidden_size": 7, "projection_size": 5, "classes": 3},
         "ntm": {"inputs": 9, "outputs": 8, "slots": 13},
+        "transformer": {**words, "model_size": 8, "heads": 2},
         "mlp": {"inputs": 9, "outputs": 1, "hidden_size": 5},
     }.get(name, {**words, "embedding_size": 7})
     for kind in MODELS[name].tasks:
@@ -74,7 +78,10 @@ def test_an_unknown_setting_is_answered_with_the_nearest():
         ("gpt2", {"heads": 5}, r"model_size \(768\) must be a multiple of heads \(5\)"),
         ("gpt2", {"norm": "mid"}, r"norm \('mid'\) must be one of pre, post"),
         ("gpt2", {"positions": "none"}, r"positions \('none'\) must be one of learned"),
-        ("gpt2", {"activation": "tanh"}, r"activation \('tanh'\) must be one of relu"),
+        ("gpt2", {"activation": "snake"}, r"activation \('snake'\) must be one of relu"),
+        ("bert", {"heads": 5}, r"model_size \(768\) must be a multiple of heads \(5\)"),
+        ("bert", {"activation": "snake"}, r"activation \('snake'\) must be one of relu"),
+        ("bert", {"pooler": False}, r"next_sentence \(True\) needs the pooler \(False\)"),
         ("bahdanau", {"readout_size": 0}, r"readout_size \(0\) must be at least 1"),
         ("lstmn", {"attention_size": 0}, r"attention_size \(0\) must be at least 1"),
         ("lstmn", {"init_range": 0.0}, r"init_range \(0.0\) must be above 0"),

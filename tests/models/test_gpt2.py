@@ -7,7 +7,9 @@ from torch.testing import assert_close
 
 from regard.attention import watch
 from regard.data.batches import Words
+from regard.models import build
 from regard.models.gpt2 import GPT2, GPT2Config
+from regard.models.outline import outline
 
 SMALL = {"vocabulary_size": 11, "model_size": 12, "heads": 3, "layers": 2, "longest": 19}
 CLOSE = {"atol": 2e-6, "rtol": 2e-5}
@@ -65,10 +67,18 @@ def test_the_defaults_are_gpt_2(words):
     assert_close(model(batch), expected, atol=1e-5, rtol=1e-4)
 
 
-def test_gpt_2_small_has_124_million_weights():
-    with torch.device("meta"):
-        model = GPT2(GPT2Config(vocabulary_size=50_257))
-    assert sum(weight.numel() for weight in model.parameters()) == 124_439_808
+@pytest.mark.parametrize(
+    ("preset", "parameters"),
+    [
+        ("small", 124_439_808),
+        ("medium", 354_823_168),
+        ("large", 774_030_080),
+        ("xl", 1_557_611_200),
+    ],
+)
+def test_the_four_models_have_as_many_weights_as_those_published(preset, parameters):
+    model = outline(lambda: build("gpt2", preset=preset, vocabulary_size=50_257))
+    assert sum(weight.numel() for weight in model.parameters()) == parameters
 
 
 def test_post_norm_with_relu_is_torch_s_encoder_under_a_causal_mask(words):

@@ -45,7 +45,7 @@ def every() -> dict[str, Tokenizer]:
     return {kind: train(kind) for kind in KINDS}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def data() -> Path:
     """The folder with real corpora."""
     here = Path(__file__).parents[2].parent / "shared/data"
