@@ -50,7 +50,7 @@ def beam(
     rows = LiveHypotheses.start(torch.arange(len(first), device=first.device))
     ids = first  # (row,)
     while len(ids):
-        log_probs = rules.apply(stepper.step(ids), rows.ids)
+        log_probs = rules.apply_(stepper.step(ids), rows.ids)
         top_log_probs, top_ids = top_words(log_probs, config.beam)  # (row, choice)
         stuck = top_log_probs[:, 0].isneginf()
         finished.add(rows.finish(config, stuck, rows=stepper.previous_parents, ended=~stuck))

@@ -72,7 +72,7 @@ def decode_steps(
     stepper.continue_with(rows.owners // copies)
     ids = first.repeat_interleave(copies)  # (row,)
     while len(ids):
-        log_probs = rules.apply(stepper.step(ids), rows.ids)
+        log_probs = rules.apply_(stepper.step(ids), rows.ids)
         ids = choose(log_probs, rows.owners, rows.step)
         chosen = log_probs.gather(1, ids.unsqueeze(1)).squeeze(1)  # (row,)
         stuck, ended = chosen.isneginf(), rules.is_end(ids)

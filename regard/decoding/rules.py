@@ -31,17 +31,21 @@ class Rules:
 
         `prefixes` (row, step) are the words of each row so far.
         """
+        return self.apply_(log_probs.clone(), prefixes)
+
+    def apply_(self, log_probs: Tensor, prefixes: Tensor) -> Tensor:
+        """The same written in place, for a decoder whose numbers are fresh from a softmax: to copy
+        them takes a third of its time."""
         self._check(log_probs.shape[1])
         barred = list(self.never)
         if self.end is not None and prefixes.shape[1] < self.shortest:
             barred.append(self.end)
-        if barred:
-            ids = torch.tensor(barred, device=log_probs.device)
-            log_probs = log_probs.index_fill(1, ids, -torch.inf)
+        for word in barred:
+            log_probs[:, word] = -torch.inf
         if self.no_repeat_ngram is None or prefixes.shape[1] < self.no_repeat_ngram:
             return log_probs
         rows, ids = _find_repeats(prefixes, self.no_repeat_ngram)
-        return log_probs.index_put((rows, ids), log_probs.new_tensor(-torch.inf))
+        return log_probs.index_put_((rows, ids), log_probs.new_tensor(-torch.inf))
 
     def is_end(self, ids: Tensor) -> Tensor:
         """Where an id is the end."""

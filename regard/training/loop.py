@@ -116,7 +116,9 @@ class Training:
             if evaluating:
                 self.evaluate()
             stopping = bool(self.placement.total(float(signals.stop_requested)))
-            if stopping or self.due(self.config.save_every, otherwise=evaluating):
+            timely = self.due(self.config.save_every, otherwise=evaluating)
+            if stopping or timely:
+                progress.interim = not timely
                 self.save()
             if stopping:
                 return False
@@ -356,7 +358,7 @@ class Training:
 
     def finish(self) -> None:
         """Choose the weights the run ends with, and say so."""
-        self.progress.finished = True
+        self.progress.finished, self.progress.interim = True, False
         if self.config.average:
             last = average_weights(self.checkpoints, self.config.average)
             self.placement.load_full_state(self.model, last)

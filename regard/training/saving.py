@@ -40,6 +40,7 @@ class Progress:
     counts: dict[str, float] = field(default_factory=dict)
     tokens: int = 0
     finished: bool = False
+    interim: bool = False  # saved since a signal asked to stop, and not since it was time
 
     def __post_init__(self) -> None:
         for name in ("step", "epoch", "index", "record_length"):
@@ -71,11 +72,23 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
 def find_outdated(folder: Path, newest: Path, keep: int) -> list[Path]:
     """The checkpoints that are not among the last `keep`, of which `newest` was saved last.
 
-    One of a later step was passed over when the run was resumed, since it is damaged.
+    One of a later step was passed over when the run was resumed, since it is damaged. One that was
+    saved between times only serves to go on from, and takes nobody's place.
     """
     places = list_checkpoints(folder)
-    until = places.index(newest) + 1
-    return places[until:] + places[: max(0, until - keep)]
+    until = places.index(newest)
+    timely = [place for place in places[: until + 1] if not is_interim(place)]
+    kept = {newest, *timely[-keep:]}
+    return [place for place in places if place not in kept]
+
+
+def is_interim(place: Path) -> bool:
+    """Whether a checkpoint was saved between times; a damaged one is not said to be."""
+    try:
+        progress = Folder(place).read_json("progress.json")
+    except (ValueError, OSError):
+        return False
+    return isinstance(progress, dict) and progress.get("interim") is True
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -138,8 +151,12 @@ def check_fits(
 
 def average_weights(folder: Path, count: int) -> dict[str, Tensor]:
     """The mean of the weights of the last `count` checkpoints. Vaswani et al. (2017), section
-    6.1. A counter or a mask, which has no mean, is the last one's."""
-    places = list_checkpoints(folder)[-count:]
+    6.1. A counter or a mask, which has no mean, is the last one's.
+
+    A run that was stopped and resumed has the mean of one that was not: what it saved between times
+    does not count.
+    """
+    places = [place for place in list_checkpoints(folder) if not is_interim(place)][-count:]
     held = [Folder(place).tensors("model.safetensors") for place in places]
     return {
         name: torch.stack([weights[name].double() for weights in held]).mean(dim=0).to(last.dtype)

@@ -81,6 +81,18 @@ def test_weights_are_averaged_only_as_they_were_saved(tmp_path):
         average_weights(tmp_path, 2)
 
 
+def test_what_was_saved_between_times_takes_nobody_s_place_and_has_no_share_in_the_mean(tmp_path):
+    for step in (1, 2):
+        saved(tmp_path, step)
+    saved(tmp_path, 3, interim=True)
+    assert steps(tmp_path) == ["step-00000001", "step-00000002", "step-00000003"]
+    assert newest_checkpoint(tmp_path)[0].progress.step == 3
+    saved(tmp_path, 4)
+    assert steps(tmp_path) == ["step-00000002", "step-00000004"]
+    saved(tmp_path, 5, interim=True)
+    assert average_weights(tmp_path, 2)["w"].tolist() == [3.0, 3.0, 3.0]
+
+
 PROGRESS = {"step": 3, "epoch": 0, "index": 1}
 
 

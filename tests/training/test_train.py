@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import signal
 
 import pytest
 import torch
@@ -207,6 +209,22 @@ def test_weights_of_the_last_checkpoints_are_averaged(written, tmp_path):
     ]
     for name, weight in read_tensors(folder / "model.safetensors").items():
         torch.testing.assert_close(weight, (held[0][name] + held[1][name]) / 2)
+
+
+def test_the_average_of_a_run_that_was_asked_to_stop_is_that_of_one_that_was_not(written, tmp_path):
+    settings = ["training.average=2", "training.keep=2", "training.save_every=3"]
+    settings += ["training.restore_best=false", "training.steps=6"]
+    recipe = str(written("lstm"))
+    train(recipe, tmp_path / "whole", settings)
+
+    def stop(event, values):
+        if event == "step" and values["step"] == 4:  # between two times of saving
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    _, ended = train(recipe, tmp_path / "run", settings, tell=stop)
+    assert not ended
+    train(recipe, tmp_path / "run", settings, resume=True)
+    same_run(tmp_path / "whole", tmp_path / "run")
 
 
 def test_a_tokenizer_too_long_to_be_read_again_is_refused_before_training(
