@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from benchmarks import results
@@ -45,7 +46,7 @@ def measure(run: Run) -> dict[str, Any]:
         "all": score(range(len(said))),
         "bleu": [score(places) for places in groups],
         "sentences": [len(places) for places in groups],
-        "words": [sum(lengths[i] for i in places) / len(places) for places in groups],
+        "words": [round(mean(lengths[i] for i in places), 1) for places in groups],
     }
 
 

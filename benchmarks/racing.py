@@ -16,11 +16,15 @@ from torch import Tensor
 
 
 def race(
-    competitors: Sequence[Callable[[], object]], seconds: float = 3.0, rounds: int = 7
+    competitors: Sequence[Callable[[], object]],
+    seconds: float = 3.0,
+    rounds: int = 7,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> list[float]:
     """The median time of each, in milliseconds, taking turns for `seconds`, `rounds` at the least.
 
     The order turns around every round, so that whatever one leaves in the cache helps each alike.
+    On a machine that others use, `clock` is better `time.process_time`, and threads one.
     """
     warm = time.perf_counter() + seconds / 4  # threads woken, memory laid out, clock speed settled
     while time.perf_counter() < warm:
@@ -31,24 +35,31 @@ def race(
     end = time.perf_counter() + seconds
     while len(times[0]) < rounds or time.perf_counter() < end:
         for index in order:
-            start = time.perf_counter()
+            start = clock()
             competitors[index]()
-            times[index].append(time.perf_counter() - start)
+            times[index].append(clock() - start)
         order.reverse()
     return [1000 * statistics.median(each) for each in times]
 
 
-def race_apart(module: str, names: Sequence[str], threads: int, rounds: int = 25) -> list[float]:
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+"""What time is told by; that of the CPU is for one thread on a machine others use."""
+
+
+def race_apart(
+    module: str, names: Sequence[str], threads: int, rounds: int = 25, clock: str = "wall"
+) -> list[float]:
     """`race` for competitors that want a process of their own: what one of them tells the C library
     about memory would help the others, too.
 
     Each runs as `python -m module --compete name threads` and answers by `compete`; they take turns
-    of a few steps, and whoever waits sleeps.
+    of a few steps, and whoever waits sleeps. A clock that is not the wall's is a word more.
     """
     command = [sys.executable, "-m", module, "--compete"]
+    other_clock = [] if clock == "wall" else [clock]
     runners = [
         subprocess.Popen(
-            [*command, name, str(threads)],
+            [*command, name, str(threads), *other_clock],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -80,14 +91,15 @@ def _one_turn(runner: subprocess.Popen[str]) -> float:
     return took
 
 
-def compete(step: Callable[[], object], steps: int = 4) -> None:
+def compete(step: Callable[[], object], steps: int = 4, clock: str = "wall") -> None:
     """Answer every line of the input with the milliseconds a step took, `steps` of them."""
+    tell = CLOCKS[clock]
     for _ in sys.stdin:
         step()  # awake again, and its memory back in the cache
-        start = time.perf_counter()
+        start = tell()
         for _ in range(steps):
             step()
-        print(1000 * (time.perf_counter() - start) / steps, flush=True)
+        print(1000 * (tell() - start) / steps, flush=True)
 
 
 @dataclass(frozen=True)
@@ -113,6 +125,15 @@ def compared(
         ratio, bar = theirs / ours, f"≥ {at_least:g} × as fast"
         reached = ratio >= at_least
     return Row(what, f"{ours:.2f} ms", f"{theirs:.2f} ms", f"{ratio:.2f} ×", bar, reached)
+
+
+def rate_row(what: str, ours: float, theirs: float, unit: str, at_least: float) -> Row:
+    """Speeds: so many of a unit a second."""
+    ratio = ours / theirs
+    bar = f"≥ {at_least:g} × as fast"
+    return Row(
+        what, f"{ours:,.0f} {unit}", f"{theirs:,.0f}", f"{ratio:.2f} ×", bar, ratio >= at_least
+    )
 
 
 def below(what: str, ours: float, limit: float, unit: str, theirs: str = "") -> Row:

@@ -54,14 +54,39 @@ ELMO_MIX = """
 ## The layers of a small ELMo, for sentiment
 
 Made by `python -m benchmarks.elmo_mix`: `sst2-elmo` on the frozen language model of
-`wikitext2-elmo`, three seeds each. Accuracy on the 872 development sentences of SST-2, with the last
-weights; one standard error is 1.5 points. The shape of the classifier, its rate and its dropout were
-chosen among eight on the same sentences, with earlier weights of the language model and one seed,
-so the figures are a little too high, all three alike. The mix is the share of each layer: the
+`wikitext2-elmo`, three seeds each. Accuracy on the 872 development sentences of SST-2, with the
+last weights; one standard error is 1.5 points. The shape of the classifier, its rate and its
+dropout were chosen among eight settings on the same sentences, with earlier weights of the language
+model and one seed, so the figures may be a little too high. The mix is the share of each layer: the
 words' own vectors, the first and the second.
 
 | reads | accuracy, mean | of each seed | mix |
 |---|---|---|---|
+"""
+BACKPACKS = """
+## Backpack and plain Transformer on WikiText-2
+
+Perplexity on the validation text, in words: 10,000 lower-cased ones, the others unknown. Both
+have the same Transformer and are trained on the same tokens in the same order.
+
+| recipe | model | parameters | perplexity |
+|---|---|---|---|
+"""
+SENSES = """
+Made by `python -m benchmarks.senses`: each sense of {words} words of the validation text is
+switched off where the text ends in that word. Log-probabilities of the next word move by so much
+(mean over words ± standard error) for the ten words that the sense names, and for ten that the
+other {others} senses name. The last column: of how many words the named fall more than the others.
+
+| named by this sense | named by the others | difference | effect size | words |
+|---|---|---|---|---|
+| {named} | {beside} | {difference} | {effect_size:.2f} | {words_as_said} of {words} |
+
+SimLex-999, Spearman's ρ of cosines with what people say, over the {pairs} of {of} pairs whose words
+are known:
+
+| vectors | ρ |
+|---|---|
 """
 LENGTHS = """
 ## Translation by sentence length
@@ -189,6 +214,47 @@ def elmo_mix_line(variant: str, cells: list[dict[str, Any]]) -> str:
     return f"| {variant} | {mean(accuracies):.1%} | {each} | {mix} |\n"
 
 
+def backpacks(places: list[Path]) -> str:
+    """The Backpack beside the plain Transformers, and what its senses do."""
+    found = [place for place in places if place.name.startswith("wikitext2-backpack")]
+    if not found:
+        return ""
+    rows = []
+    for place in found:
+        recipe, values = read(place)
+        numbers = f"{values['parameters']:,} | {values['perplexity']:.1f}"
+        rows.append(f"| `{place.name}` | {recipe['model']['name']} | {numbers} |\n")
+    measured = sorted((RESULTS / "senses").glob("*.json"))
+    tables = [senses_table(json.loads(path.read_text(encoding="utf-8"))) for path in measured]
+    return BACKPACKS + "".join(rows) + "".join(tables)
+
+
+def senses_table(found: dict[str, Any]) -> str:
+    """What `benchmarks.senses` found."""
+    effect, simlex = found["effect"], found["simlex"]
+
+    def show(value: dict[str, float]) -> str:
+        return f"{value['mean']:+.3f} ± {value['error']:.3f}"
+
+    head = SENSES.format(
+        words=effect["words"],
+        others=effect["senses"] - 1,
+        named=show(effect["named"]),
+        beside=show(effect["others"]),
+        difference=show(effect["difference"]),
+        effect_size=effect["effect_size"],
+        words_as_said=effect["words_as_said"],
+        pairs=simlex["pairs"],
+        of=simlex["of"],
+    )
+    rows = [(f"sense {n}", rho) for n, rho in enumerate(simlex["by_sense"])]
+    rows += [("least like of all senses", simlex["least_of_senses"])]
+    rows += [("embeddings of the Backpack", simlex["embeddings"])]
+    if "plain_embeddings" in simlex:
+        rows.append(("embeddings of the plain Transformer", simlex["plain_embeddings"]))
+    return head + "".join(f"| {name} | {rho:+.3f} |\n" for name, rho in rows)
+
+
 def lengths() -> str:
     """BLEU by sentence length, a line for each translator."""
     table = RESULTS / "lengths" / "table.json"
@@ -228,7 +294,7 @@ def write_page() -> str:
     """docs/results.md, and its text."""
     places = sorted(path.parent for path in RESULTS.glob("*/evaluation.json"))
     page = HEAD + "".join(row(place) for place in places) + language_models(places)
-    page += luong() + lengths() + elmo_mix() + zoo(places)
+    page += luong() + lengths() + elmo_mix() + backpacks(places) + zoo(places)
     (ROOT / "docs" / "results.md").write_text(page, encoding="utf-8")
     return page
 

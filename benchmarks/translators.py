@@ -1,24 +1,30 @@
 """Recurrent translators against the same models written step by step in plain PyTorch.
 
-    python -m benchmarks.translators
+    python -m benchmarks.translators          on a quiet machine
+    python -m benchmarks.translators --cpu    on a busy one: processor time of one thread
 
 Training: target tokens a second of a whole step (forward, backward, clipping, optimizer) on the
-same batches of mixed lengths, with dropout and label smoothing. Decoding: beam 5 over 1,000
-sentences; the peer takes one sentence at a time, its beam as a batch. The peer projects its keys
-once a sentence and packs its padding, as a careful reader of the papers would.
+same batches of mixed lengths, new ones in every turn, with dropout and label smoothing. Decoding:
+beam 5 over 1,000 sentences; the peer takes one sentence at a time, its beam as a batch. The peer
+projects its keys once a sentence and packs its padding, as a careful reader of the papers would.
+Freed memory is kept, as `regard train` does, for both.
 """
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from benchmarks.racing import Row, print_table, race
+from benchmarks.racing import Row, print_table, race, rate_row
 from regard.data.batches import Pairs
 from regard.data.buckets import Translations
 from regard.decoding import decode
@@ -26,6 +32,7 @@ from regard.decoding.config import DecodingConfig
 from regard.models.bahdanau import Bahdanau, BahdanauConfig
 from regard.models.luong import Luong, LuongConfig
 from regard.tasks.translation import NextTargetWord
+from regard.training.memory import keep_freed_memory
 
 START, END, PAD = 1, 2, 0
 SHORTEST, LONGEST = 12, 16  # words of a translation: untrained models would end at once, or never
@@ -43,6 +50,8 @@ class Sizes:
 
 
 DESCRIPTIONS = Sizes("image descriptions", 6000, 200, 256, 2048)  # as in multi30k-bahdanau
+WIDER = Sizes("64 sentences, 8,000 units", 8000, 256, 256, 1408)
+WIDEST = Sizes("32 sentences, hidden 512", 8000, 256, 512, 704)
 NUMBERS = Sizes("number names", 64, 64, 96, 1024)  # as in numbers-de and numbers-luong
 
 
@@ -173,27 +182,37 @@ def sentences(count: int, vocabulary: int, seed: int = 0) -> list[tuple[list[int
     ]
 
 
+BATCHES_A_TURN = 6
+
+
 def training_row(
-    name: str, sizes: Sizes, ours: nn.Module, plain: nn.Module, at_least: float
+    name: str,
+    sizes: Sizes,
+    ours: nn.Module,
+    plain: nn.Module,
+    at_least: float,
+    clock: Callable[[], float],
 ) -> Row:
     """Whole training steps on batches of like lengths, as both would get them from a feed."""
-    pairs = sentences(2000, sizes.vocabulary)
+    pairs = sentences(8000, sizes.vocabulary)
     feed = Translations(pairs, START, END, PAD, sizes.tokens, seed=1)
-    batches = [feed.batch(0, index) for index in range(12)]
-    tokens = sum(batch.tokens for batch in batches)
+    batches = [feed.batch(0, index) for index in range(feed.batches(0))]
+    # The same for both, and new in every turn: a feed does not bring a shape back soon either.
+    turns = [batches[i : i + BATCHES_A_TURN] for i in range(0, len(batches), BATCHES_A_TURN)][:-1]
+    tokens = sum(batch.tokens for turn in turns for batch in turn) / len(turns)
     objective = NextTargetWord(ours.train(), 0.1)
     quick = torch.optim.AdamW(ours.parameters(), fused=True)
     default = torch.optim.AdamW(plain.train().parameters())
 
-    def step_ours() -> None:
-        for batch in batches:
+    def step_ours(turns: Iterator[list[Pairs]]) -> None:
+        for batch in next(turns):
             quick.zero_grad()
             (objective(batch).parts["loss"] / batch.tokens).backward()
             nn.utils.clip_grad_norm_(ours.parameters(), 1.0)
             quick.step()
 
-    def step_plain() -> None:
-        for batch in batches:
+    def step_plain(turns: Iterator[list[Pairs]]) -> None:
+        for batch in next(turns):
             default.zero_grad()
             wanted = batch.target_output.masked_fill(~batch.target_mask, -100)
             F.cross_entropy(
@@ -202,20 +221,13 @@ def training_row(
             nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
             default.step()
 
-    mine, theirs = (tokens / each * 1000 for each in race([step_ours, step_plain], rounds=5))
+    competitors = [partial(step, cycle(turns)) for step in (step_ours, step_plain)]
+    mine, theirs = (tokens / each * 1000 for each in race(competitors, rounds=9, clock=clock))
     return rate_row(f"{name}, {sizes.name}", mine, theirs, "target tokens/s", at_least)
 
 
-def rate_row(what: str, ours: float, theirs: float, unit: str, at_least: float) -> Row:
-    ratio = ours / theirs
-    bar = f"≥ {at_least:g} × as fast"
-    return Row(
-        what, f"{ours:,.0f} {unit}", f"{theirs:,.0f}", f"{ratio:.2f} ×", bar, ratio >= at_least
-    )
-
-
 @torch.no_grad()
-def decoding_row(count: int = 1000) -> Row:
+def decoding_row(clock: Callable[[], float], count: int = 1000) -> Row:
     """Beam 5 over files of sentences: ours sorted by length and in batches."""
     sizes = DESCRIPTIONS
     ours = Bahdanau(bahdanau_config(sizes)).eval()
@@ -225,19 +237,19 @@ def decoding_row(count: int = 1000) -> Row:
     pairs = sentences(count, sizes.vocabulary, seed=5)
     config = DecodingConfig(method="beam", beam=5, shortest=SHORTEST, longest=LONGEST)
     feed = Translations(pairs, START, END, PAD, 2048)
-    started = time.perf_counter()
+    started = clock()
     said = 0
     for rows in feed.buckets.plan(0):
         batch = feed.collate([(pairs[i][0], []) for i in rows])
         first = torch.full((len(rows),), START)
         for hypotheses in decode(ours, batch, first, config, end=END, never=[PAD, START]):
             said += len(hypotheses[0].ids)
-    mine = count / (time.perf_counter() - started)
-    started, told = time.perf_counter(), 0
+    mine = count / (clock() - started)
+    started, told = clock(), 0
     some = pairs[: count // 5]
     for source, _ in some:
         told += len(plain.translate(torch.tensor([source]), 5))
-    theirs = len(some) / (time.perf_counter() - started)
+    theirs = len(some) / (clock() - started)
     lengths = f"{said / count:.0f} and {told / len(some):.0f} words each"
     return rate_row(f"Bahdanau, beam 5, {lengths}", mine, theirs, "sentences/s", 3.0)
 
@@ -267,14 +279,20 @@ def luong_config(sizes: Sizes) -> LuongConfig:
 
 def main() -> None:
     torch.manual_seed(0)
+    keep_freed_memory()
+    clock, kind = time.perf_counter, "seconds"
+    if "--cpu" in sys.argv[1:]:
+        torch.set_num_threads(1)
+        clock, kind = time.process_time, "seconds of processor time"
     rows = []
-    for sizes in (DESCRIPTIONS, NUMBERS):
+    for sizes in (DESCRIPTIONS, WIDER, WIDEST, NUMBERS):
         pair = Bahdanau(bahdanau_config(sizes)), PlainBahdanau(sizes)
-        rows.append(training_row("Bahdanau", sizes, *pair, 2.0))
+        rows.append(training_row("Bahdanau", sizes, *pair, 2.0, clock))
         luong = Luong(luong_config(sizes)), PlainLuong(sizes)
-        rows.append(training_row("Luong, no input feeding", sizes, *luong, 5.0))
-    rows.append(decoding_row())
-    print_table(f"translators, torch {torch.__version__}, {torch.get_num_threads()} threads", rows)
+        rows.append(training_row("Luong, no input feeding", sizes, *luong, 5.0, clock))
+    rows.append(decoding_row(clock))
+    threads = torch.get_num_threads()
+    print_table(f"translators, torch {torch.__version__}, {threads} threads, {kind}", rows)
 
 
 if __name__ == "__main__":

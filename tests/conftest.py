@@ -45,7 +45,8 @@ save_every = 2
 log_every = 3
 schedule = { kind = "cosine", warmup = 2 }
 """
-MODELS = {"lstm": LSTM, "transformer": TRANSFORMER}
+BACKPACK = TRANSFORMER.replace('"gpt2"', '"backpack"\nsenses = 3')
+MODELS = {"lstm": LSTM, "transformer": TRANSFORMER, "backpack": BACKPACK}
 
 
 @pytest.fixture

@@ -119,3 +119,45 @@ def test_the_layer_is_torch_s_with_torch_s_weights():
 def test_sizes_that_do_not_fit_are_refused_in_torch_s_words():
     with pytest.raises(RuntimeError, match=r"7x4 and 5x3"):
         linear(torch.randn(7, 4), torch.randn(3, 5))
+
+
+@needs_onednn
+def test_a_slice_is_never_given_to_the_slow_kernel(monkeypatch):
+    weights = []
+    multiply = products.onednn_linear
+    monkeypatch.setattr(
+        products, "onednn_linear", lambda x, w, b: (weights.append(w), multiply(x, w, b))[1]
+    )
+    table, inputs = torch.randn(9, 40), torch.randn(13, 30)[:, 5:22]
+    for weight in (table[:, 3:20], table[:, :17], torch.randn(17, 9).mT, table[::2, ::2][:, :17]):
+        assert_close(linear(inputs, weight), F.linear(inputs, weight))
+        total = torch.randn(13, 50)[:, : len(weight)]
+        assert_close(products.add_linear(total, inputs, weight), total + inputs @ weight.mT)
+    assert len(weights) == 8
+    assert all(weight.is_contiguous() or weight.mT.is_contiguous() for weight in weights)
+
+
+@needs_onednn
+@pytest.mark.parametrize("rows", [1, 31, 32, 65, 256, 300])
+def test_few_numbers_of_rows_need_a_kernel_and_results_do_not_tell(rows, monkeypatch):
+    shapes = []
+    multiply = products.onednn_linear
+    monkeypatch.setattr(
+        products, "onednn_linear", lambda x, w, b: (shapes.append(x.shape), multiply(x, w, b))[1]
+    )
+    inputs, gradient = torch.randn(rows, 5), torch.randn(rows, 7)
+    weight, bias = torch.randn(7, 5), torch.randn(7)
+    assert_close(linear(inputs, weight, bias), F.linear(inputs, weight, bias))
+    expected = gradient.mT @ inputs
+    assert_close(weight_gradient(gradient, inputs), expected, atol=1e-4, rtol=1e-4)
+    assert shapes[0][0] % (8 if rows <= 256 else 32) == 0
+    assert all(shape[1] % 32 == 0 for shape in shapes[1:])
+
+
+@needs_onednn
+def test_torch_s_own_products_can_be_had_to_the_last_digit():
+    inputs, weight = tensors((64, 257), (33, 257))
+    with products.torch_products():
+        assert torch.equal(linear(inputs, weight), F.linear(inputs, weight))
+        assert not products.takes_onednn(inputs, weight)
+    assert products.takes_onednn(inputs, weight)

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from regard.attention.comparisons import Comparison, InnerProduct
+from regard.attention.dropout import drop
 from regard.attention.fused import fused_context, plain_context
 from regard.attention.masks import Causal, Mask, as_mask, fit
 from regard.attention.picking import Rows, detach_carried, pick_carried, pick_rows
@@ -28,7 +28,7 @@ SCORES_PER_BLOCK = 1 << 20
 MAX_PLAIN_CAUSAL_SCORES = 128 * 128
 _AVX512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
 MAX_PLAIN_SCORES = MAX_PLAIN_CAUSAL_SCORES if _AVX512 else 0
-"""Up to this many scores, an attention without a mask takes two plain products on a CPU."""
+"""Up to this many scores, queries that all see the same keys take two plain products on a CPU."""
 
 Selection = int | slice | list[int]
 
@@ -223,23 +223,25 @@ class Attention(nn.Module):
         heads: list[int] | None = []
         if call is not None and call.explicit:
             heads = call.changed_heads(values.shape[-3]) if comparison.axes >= 4 else None
-        written = not self.weigh.pure or self._makes_all_weights(comparison, values)
+        written = not self.weigh.pure or self._makes_all_weights(comparison, values, mask)
         if heads is None or written:
             return self._attend_explicitly(comparison, queries, values, mask, carried, call)
         context = self._compute_context(comparison, queries, values, mask)
         attended = Attended(context, comparison, mask, self.weigh, carried)
         if call is None or not heads:
             return attended
-        return change_heads(attended, values, heads, call, self.dropout if self.training else 0.0)
+        return change_heads(attended, values, heads, call, self._rate)
 
     def _compute_context(
         self, comparison: Comparison, queries: Tensor, values: Tensor, mask: Mask | None
     ) -> Tensor:
         """The context alone, by the fastest path that fits."""
-        if self._takes_kernel(comparison):
+        if self._takes_kernel(comparison, mask):
             assert isinstance(comparison, InnerProduct) and isinstance(self.weigh, Softmax)
-            compute = plain_context if _takes_plain_products(comparison, mask) else fused_context
-            return compute(comparison, values, mask, self.weigh.sharpness)
+            sharpness = self.weigh.sharpness
+            if _takes_plain_products(comparison, mask, self._rate > 0.0):
+                return plain_context(comparison, values, mask, sharpness, self._rate)
+            return fused_context(comparison, values, mask, sharpness)
         step = _rows_per_block(comparison, values)
         blocks = []
         for rows in torch.arange(comparison.sizes[0], device=values.device).split(step):
@@ -247,14 +249,22 @@ class Attention(nn.Module):
             blocks.append(self._mix(part, queries, values, _to_dense(mask, comparison, rows)))
         return torch.cat(blocks, dim=-2)
 
-    def _takes_kernel(self, comparison: Comparison) -> bool:
-        softmax = isinstance(comparison, InnerProduct) and isinstance(self.weigh, Softmax)
-        return softmax and not (self.training and self.dropout > 0.0)
+    @property
+    def _rate(self) -> float:
+        """The share of the weights that is dropped at the moment."""
+        return self.dropout if self.training else 0.0
 
-    def _makes_all_weights(self, comparison: Comparison, values: Tensor) -> bool:
+    def _takes_kernel(self, comparison: Comparison, mask: Mask | None) -> bool:
+        """Whether no weights need be written out; torch's kernel for CPUs cannot drop any, two
+        plain products can."""
+        if not (isinstance(comparison, InnerProduct) and isinstance(self.weigh, Softmax)):
+            return False
+        return self._rate == 0.0 or _takes_plain_products(comparison, mask, dropping=True)
+
+    def _makes_all_weights(self, comparison: Comparison, values: Tensor, mask: Mask | None) -> bool:
         """Whether one block holds all weights, as in a decoder's step. They are then stored, and an
         objective or a look has them without computing them again."""
-        if self._takes_kernel(comparison):
+        if self._takes_kernel(comparison, mask):
             return False
         return _rows_per_block(comparison, values) >= comparison.sizes[0]
 
@@ -262,7 +272,7 @@ class Attention(nn.Module):
         self, comparison: Comparison, queries: Tensor, values: Tensor, visible: Tensor | None
     ) -> Tensor:
         weights, _ = self.weigh(comparison.scores(), visible, queries, None)
-        return self._apply_dropout(weights.to(comparison.dtype)) @ values
+        return drop(weights.to(comparison.dtype), self._rate) @ values
 
     def _attend_explicitly(
         self,
@@ -281,13 +291,8 @@ class Attention(nn.Module):
         if call is not None:
             heads = range(weights.shape[-3]) if weights.dim() >= 4 else ()
             weights = call.change(weights, visible, heads, len(heads))
-        context = self._apply_dropout(weights) @ values  # (batch, …, query, value)
+        context = drop(weights, self._rate) @ values  # (batch, …, query, value)
         return Attended(context, comparison, mask, self.weigh, carried, weights)
-
-    def _apply_dropout(self, weights: Tensor) -> Tensor:
-        if self.training and self.dropout > 0.0:
-            return F.dropout(weights, self.dropout)
-        return weights
 
 
 def change_heads(
@@ -301,7 +306,7 @@ def change_heads(
         visible = visible.index_select(-3, index)
     weights = attended.weights_of(heads=heads)  # (batch, head, query, key)
     weights = call.change(weights, visible, heads, values.shape[-3])
-    mixed = F.dropout(weights, dropout) @ values.index_select(-3, index)
+    mixed = drop(weights, dropout) @ values.index_select(-3, index)
     context = attended.context.index_copy(-3, index, mixed.to(attended.context.dtype))
     return replace(attended, context=context, stored_weights=weights, stored_heads=tuple(heads))
 
@@ -317,15 +322,21 @@ def _rows_per_block(comparison: Comparison, values: Tensor) -> int:
     return max(1, SCORES_PER_BLOCK // max(comparison.sizes[1] * values.shape[:-2].numel(), 1))
 
 
-def _takes_plain_products(comparison: InnerProduct, mask: Mask | None) -> bool:
-    """Whether there are so few scores that two plain products are faster than the kernel."""
+def _takes_plain_products(
+    comparison: InnerProduct, mask: Mask | None, dropping: bool = False
+) -> bool:
+    """Whether there are so few scores that two plain products are faster than the kernel, or than
+    to write out weights that are to be thinned."""
     queries, keys = comparison.sizes
     if comparison.device.type != "cpu" or comparison.bias is not None:
         return False
-    if mask is None:
-        return queries * keys <= MAX_PLAIN_SCORES
-    square = isinstance(mask, Causal) and 1 < queries == keys
-    return square and queries * keys <= MAX_PLAIN_CAUSAL_SCORES
+    if isinstance(mask, Causal):
+        return 1 < queries == keys and queries * keys <= MAX_PLAIN_CAUSAL_SCORES
+    if mask is not None and (not mask.rows_alike or queries == 1):
+        # The one query of a decoder's step looks at slices of a cache, which the kernel takes as
+        # they lie.
+        return False
+    return queries * keys <= (MAX_PLAIN_CAUSAL_SCORES if dropping else MAX_PLAIN_SCORES)
 
 
 def _to_dense(mask: Mask | None, comparison: Comparison, rows: Tensor | None) -> Tensor | None:

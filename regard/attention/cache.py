@@ -12,6 +12,9 @@ from regard.attention.picking import is_identity
 GROWTH = 64
 """Positions by which the store grows; a reallocation per token would copy everything per token."""
 
+GROWTH_OF_PICKED = 16
+"""The same where rows have been picked: a beam picks at nearly every step, and copies anyway."""
+
 
 @dataclass
 class _Store:
@@ -80,8 +83,10 @@ class KeyValueCache:
             keys, values = (tensor.index_select(0, rows) for tensor in past)
             picked._store = _Store(keys, values, self.length)
         else:
-            picked._store = _reserve(len(rows), self.length + 1, *past)
-            picked._store.write(0, *(tensor.index_select(0, rows) for tensor in past))
+            store = _reserve(len(rows), self.length + 1, *past, GROWTH_OF_PICKED)
+            for old, new in zip(past, (store.keys, store.values), strict=True):
+                torch.index_select(old, 0, rows, out=new.narrow(-2, 0, self.length))
+            store.written, picked._store = self.length, store
         picked.length = self.length
         return picked
 
@@ -109,7 +114,7 @@ class KeyValueCache:
         store = self._store
         if store is not None and store.written == self.length and store.can_hold(end):
             return store
-        grown = _reserve(keys.shape[0], end, keys, values)
+        grown = _reserve(keys.shape[0], end, keys, values, GROWTH)
         if store is not None:
             grown.write(0, *self._past(store))
         return grown
@@ -131,9 +136,9 @@ class KeyValueCache:
                 )
 
 
-def _reserve(batch: int, end: int, keys: Tensor, values: Tensor) -> _Store:
+def _reserve(batch: int, end: int, keys: Tensor, values: Tensor, growth: int) -> _Store:
     """Room for positions up to `end`, in whole blocks, of vectors like these."""
-    capacity = -(-end // GROWTH) * GROWTH
+    capacity = -(-end // growth) * growth
     return _Store(
         keys.new_empty(batch, keys.shape[1], capacity, keys.shape[-1]),
         values.new_empty(batch, values.shape[1], capacity, values.shape[-1]),

@@ -20,9 +20,9 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from regard.attention.comparisons import InnerProduct
+from regard.attention.dropout import drop
 from regard.attention.masks import Causal, Mask, Written, fit
 from regard.attention.precision import (
-    HALF_DTYPES,
     at_least_single,
     autocast_dtype,
     without_autocast,
@@ -31,6 +31,9 @@ from regard.attention.weighings import masked_softmax
 
 MAX_WRITTEN_ENTRIES = 1 << 22
 """How many mask entries may be written out at once: 16 MB of numbers."""
+
+MIN_HEADS_IN_STEP = 256
+"""From so many heads of all rows on, the one query of each takes plain products."""
 
 WIDE = 4
 """Values this many times as wide as their keys are not worth the padding."""
@@ -46,6 +49,8 @@ def fused_context(
     scale = comparison.scale * sharpness
     if isinstance(mask, Causal) and queries == 1:
         mask = None  # the last query sees every key
+    if _is_large_step(comparison, values, mask):
+        return _step_context(comparison, values, mask, scale)
     if comparison.bias is None and not _is_wide(comparison.keys, values):
         if mask is None:
             return _sdpa(comparison.queries, comparison.keys, values, None, scale)
@@ -87,37 +92,89 @@ def _context_dtype(values: Tensor) -> torch.dtype:
     return values.dtype if rounded is None else rounded
 
 
-def plain_context(
-    comparison: InnerProduct, values: Tensor, mask: Mask | None, sharpness: float
+def _is_large_step(comparison: InnerProduct, values: Tensor, mask: Mask | None) -> bool:
+    """Whether this is a step of a decoder with many rows. The kernel takes each head of each row by
+    itself, which for one query costs more than the work."""
+    queries, keys = comparison.queries, comparison.keys
+    if torch.is_grad_enabled() or comparison.bias is not None or queries.shape[-2] != 1:
+        return False
+    single = queries.is_cpu and queries.dtype == torch.float32
+    if not single or queries.shape[:-2].numel() < MIN_HEADS_IN_STEP or queries.dim() != 4:
+        return False
+    if autocast_dtype(values.device) is not None or torch.compiler.is_compiling():
+        return False
+    if not all(x.stride(0) == x.shape[1] * x.stride(1) for x in (keys, values)):
+        return False  # they would have to be copied first
+    return mask is None or (isinstance(mask, Written) and not mask.blind)
+
+
+def _step_context(
+    comparison: InnerProduct, values: Tensor, mask: Mask | None, scale: float
 ) -> Tensor:
-    """The same by two plain products over all heads; the mask is none, or causal."""
-    q, k, v = (_to_four_axes(x).squeeze(1) for x in (comparison.queries, comparison.keys, values))
-    scale, causal = comparison.scale * sharpness, mask is not None
-    if q.dtype in HALF_DTYPES or torch.is_autocast_enabled(q.device.type):
-        context = _plain_half_context(q, k, v, scale, causal)
+    """The context of one query a row, (batch, head, 1, value), by products over all heads."""
+    q = comparison.queries.flatten(0, 1)  # (batch · head, 1, size)
+    keys, v = comparison.keys.flatten(0, 1).transpose(1, 2), values.flatten(0, 1)
+    if mask is None:
+        scores = torch.bmm(q, keys).mul_(scale)  # (batch · head, 1, key)
     else:
-        context = torch.bmm(_plain_weights(q, k, scale, causal), v)
+        bias = _plain_bias(comparison, mask, q.dtype)[0]
+        scores = torch.baddbmm(bias, q, keys, alpha=scale)
+    # By hand: torch's softmax takes ten times as long for rows as short as a sentence.
+    scores = scores.sub_(scores.amax(dim=-1, keepdim=True)).exp_()
+    weights = scores.div_(scores.sum(dim=-1, keepdim=True))
+    return torch.bmm(weights, v).view(*comparison.queries.shape[:-1], v.shape[-1])
+
+
+def plain_context(
+    comparison: InnerProduct,
+    values: Tensor,
+    mask: Mask | None,
+    sharpness: float,
+    dropout: float = 0.0,
+) -> Tensor:
+    """The same by two plain products over all heads; the mask is none, causal, or alike for all
+    queries. Unlike the kernel it can drop weights.
+
+    In the precision the kernel would answer with, and like the kernel with float32 scores: in
+    float16 they overflow, and in bfloat16 they lose digits that the softmax makes shares of.
+    """
+    q, k, v = (_to_four_axes(x).squeeze(1) for x in (comparison.queries, comparison.keys, values))
+    dtype = _context_dtype(v)
+    with without_autocast(v.device):
+        q, k = at_least_single(q), at_least_single(k)
+        bias, sees = _plain_bias(comparison, mask, q.dtype)
+        scores = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=comparison.scale * sharpness)
+        weights = scores.softmax(dim=-1)  # (batch · …, query, key)
+        weights = drop(weights if sees is None else weights * sees, dropout)
+        # CPUs multiply bfloat16 as it is, but widen float16 number by number.
+        v = v if dtype == torch.bfloat16 else at_least_single(v)
+        context = torch.bmm(weights.to(v.dtype), v).to(dtype)
     return context.reshape(*comparison.queries.shape[:-1], values.shape[-1])
 
 
-def _plain_weights(q: Tensor, k: Tensor, scale: float, causal: bool) -> Tensor:
-    """(batch · …, query, key)"""
-    if causal:
-        bias = q.new_full((q.shape[1], k.shape[1]), float("-inf")).triu(1)
-    else:
-        bias = q.new_zeros(())
-    return torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale).softmax(dim=-1)
+def _plain_bias(
+    comparison: InnerProduct, mask: Mask | None, dtype: torch.dtype
+) -> tuple[Tensor, Tensor | None]:
+    """What is added to the scores (batch · …, query, key), 0 where one may look, else −∞; and what
+    the weights are multiplied by if somebody may look nowhere, for whom a softmax would be NaN."""
+    (queries, keys), device = comparison.sizes, comparison.device
+    if mask is None:
+        return torch.zeros((), dtype=dtype, device=device), None
+    if isinstance(mask, Causal):
+        hidden = torch.full((queries, keys), float("-inf"), dtype=dtype, device=device)
+        return hidden.triu(1), None
+    written = mask if isinstance(mask, Written) else mask.written(1, keys, device)
+    bias, sees = written.bias(dtype), None
+    leading = comparison.queries.shape[:-2]
 
+    def for_all_heads(tensor: Tensor) -> Tensor:
+        shape = (*leading, 1, tensor.shape[-1])
+        return fit(tensor, comparison.axes).expand(shape).reshape(leading.numel(), *shape[-2:])
 
-def _plain_half_context(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Tensor:
-    """In the precision the kernel would answer with, and like the kernel with float32 scores:
-    in float16 they overflow, and in bfloat16 they lose digits that the softmax makes shares of."""
-    dtype = _context_dtype(v)
-    with without_autocast(v.device):
-        weights = _plain_weights(at_least_single(q), at_least_single(k), scale, causal)
-        # CPUs multiply bfloat16 as it is, but widen float16 number by number.
-        v = v if dtype == torch.bfloat16 else at_least_single(v)
-        return torch.bmm(weights.to(v.dtype), v).to(dtype)
+    if written.blind:
+        seen = written.allowed.any(dim=-1, keepdim=True)
+        bias, sees = bias.masked_fill(~seen, 0.0), for_all_heads(seen.to(dtype))
+    return for_all_heads(bias), sees
 
 
 def _blockwise_context(

@@ -88,6 +88,8 @@ class MultiHead(nn.Module):
                 "nothing"
             )
         k, v = (self._repeat_key_value_heads(x) for x in self._project_memory(keys, values))
+        # As every step reads it, one head after the other.
+        k, v = k.contiguous(), v.contiguous()
         return PreparedMemory(self.attention.prepare(k), v)
 
     def forward(
@@ -160,14 +162,18 @@ class MultiHead(nn.Module):
         values = keys if values is None else values
         _check_input("keys", keys, self.sizes[1])
         _check_input("values", values, self.sizes[2])
+        if self.packed and values is keys:
+            projected = self._split(self._project_part(keys, 1, 2))  # (batch, 2 groups, key, size)
+            k, v = projected.split_with_sizes((self.key_value_heads,) * 2, dim=-3)
+            return k, v
         return self._split(self._project_part(keys, 1)), self._split(self._project_part(values, 2))
 
-    def _project_part(self, vectors: Tensor, part: int) -> Tensor:
-        """The projection to queries (0), keys (1) or values (2) alone."""
+    def _project_part(self, vectors: Tensor, part: int, last: int | None = None) -> Tensor:
+        """The projection to queries (0), keys (1) or values (2) alone, or from it to the `last`."""
         if isinstance(self.projection, SeparateProjections):
             return self.projection[part](vectors)
-        start = sum(self.widths[:part])
-        rows = slice(start, start + self.widths[part])
+        end = (part if last is None else last) + 1
+        rows = slice(sum(self.widths[:part]), sum(self.widths[:end]))
         if _is_plain_linear(self.projection):
             weight, bias = self.projection.weight, self.projection.bias
             return linear(vectors, weight[rows], None if bias is None else bias[rows])

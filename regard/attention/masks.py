@@ -283,6 +283,14 @@ class Written(Dense):
     def __init__(self, allowed: Tensor):
         super().__init__(allowed)
         self._bias: Tensor | None = None
+        self._blind: bool | None = None
+
+    @property
+    def blind(self) -> bool:
+        """Whether there are queries that may look nowhere."""
+        if self._blind is None:
+            self._blind = not bool(self.allowed.any(dim=-1).all())
+        return self._blind
 
     def bias(self, dtype: torch.dtype) -> Tensor:
         """0 where one may look and −∞ elsewhere: what a kernel adds to the scores."""

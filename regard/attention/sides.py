@@ -8,6 +8,7 @@ of every look follow from the two, here and nowhere else.
 |---|---|
 | `words × words`, any side with itself, or with what is `earlier` on it | self |
 | `… × image`, `… × memory`, `… × senses` | image, memory, senses |
+| `… × senses of words`: a head for each sense of a word | senses |
 | `text × words`, `document × sentences`: one vector reads all | pool |
 | any other pair, as `target × source` | cross |
 | not declared | other |
@@ -31,6 +32,8 @@ POOLING = ("text", "sentence", "document", "class")
 EARLIER = "earlier "
 """Before a side: it has only what stands before the query, as a tape that a word is added to once
 it has looked. `words × earlier words`: the last key is the word before."""
+SENSES = "senses of "
+"""Before a side: its positions are read by their senses, with a head for each of those."""
 KINDS_BY_KEYS = {"image": "image", "memory": "memory", "senses": "senses"}
 
 
@@ -66,6 +69,8 @@ def kind_of(sides: Sides | None) -> str:
     queries, keys = sides
     if keys in KINDS_BY_KEYS:
         return KINDS_BY_KEYS[keys]
+    if keys.startswith(SENSES):
+        return "senses"
     if queries in POOLING:
         return "pool"
     return "self" if queries == keys.removeprefix(EARLIER) else "cross"
@@ -97,6 +102,8 @@ def make_looks_of_one(
     queries, keys = _find_sides(sides, given)
     common: dict[str, Any] = {"path": path, "kind": kind_of(sides)}
     common |= {"query_text": queries and queries.text, "key_text": keys and keys.text}
+    if sides is not None and sides[1].startswith(SENSES):
+        common["heads"] = [f"sense {number}" for number in range(calls[0].context.shape[-3])]
     if keys is not None and keys.grid is not None:
         common |= {"grid": keys.grid, "image": keys.image}
     groups = _group_calls(calls, None if queries is None else len(queries.labels))
@@ -142,7 +149,7 @@ def _find_sides(sides: Sides | None, given: Mapping[str, Side]) -> tuple[Side | 
     """What queries and keys are this time; None where nobody says."""
     if sides is None:
         return None, None
-    return given.get(sides[0]), given.get(sides[1].removeprefix(EARLIER))
+    return given.get(sides[0]), given.get(sides[1].removeprefix(EARLIER).removeprefix(SENSES))
 
 
 def _first_keys(sizes: Sequence[tuple[int, int]], before: int, gap: int) -> list[int]:

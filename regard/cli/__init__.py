@@ -23,6 +23,7 @@ from regard.cli.import_ import import_
 from regard.cli.lecture import lecture
 from regard.cli.look import look
 from regard.cli.recipes import recipes
+from regard.cli.senses import senses
 from regard.cli.train import train
 from regard.cli.translate import translate
 from regard.cli.verify import verify
@@ -69,6 +70,7 @@ for command in (
     lecture,
     look,
     recipes,
+    senses,
     train,
     translate,
     verify,

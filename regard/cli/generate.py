@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import click
 
+from regard.cli.senses import parse_changes
 from regard.cli.texts import Texts, decoding_options, takes_texts
 
 
 @click.command()
 @takes_texts
 @decoding_options
+@click.option(
+    "--sense",
+    "changed_senses",
+    multiple=True,
+    metavar="WORD:NUMBER=FACTOR",
+    help="Scale a sense of a word (Backpack), or take another's: sick:3=ill:5.",
+)
 @click.option("--stream", "streaming", is_flag=True, help="Print words as they come (one prompt).")
-def generate(texts: Texts, streaming: bool, **settings: object) -> None:
+def generate(
+    texts: Texts, streaming: bool, changed_senses: tuple[str, ...], **settings: object
+) -> None:
     """Continue TEXTS with RUN, or begin from nothing."""
+    if changed_senses:
+        settings["senses"] = parse_changes(changed_senses)
     if streaming:
         stream(texts, settings)
         return

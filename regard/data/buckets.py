@@ -152,8 +152,8 @@ class Labelled:
 def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> tuple[Tensor, Tensor]:
     """(batch, longest) ids filled up on the right, and True where they are real."""
     longest = max((len(row) for row in rows), default=0)
-    ids = torch.full((len(rows), longest), filler)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = torch.tensor(row, dtype=torch.long)
+    # One tensor of all at once: a tensor for each row would take longer than a model's layer.
+    padded = [[*row, *[filler] * (longest - len(row))] for row in rows]
+    ids = torch.tensor(padded, dtype=torch.long).view(len(rows), longest)
     lengths = torch.tensor([len(row) for row in rows])
     return ids, torch.arange(longest) < lengths.unsqueeze(-1)

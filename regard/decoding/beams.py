@@ -14,6 +14,9 @@ from regard.decoding.packed import pack
 from regard.decoding.rules import Rules, max_lengths
 from regard.decoding.seam import B, Model, S, Stepper
 
+WORDS_PER_BLOCK = 16
+"""Of a vocabulary, when its likeliest words are looked for."""
+
 
 @torch.no_grad()
 def beam(
@@ -74,8 +77,30 @@ def top_words(log_probs: Tensor, beam: int) -> tuple[Tensor, Tensor]:
     if beam == 1:  # as greedy does it: the first of equals, which topk leaves open
         top_log_probs, ids = log_probs.max(dim=-1, keepdim=True)
     else:
-        top_log_probs, ids = log_probs.topk(min(beam, log_probs.shape[1]), dim=-1)
+        top_log_probs, ids = top_of_blocks(log_probs, min(beam, log_probs.shape[1]))
     return top_log_probs.double(), ids
+
+
+def top_of_blocks(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """`log_probs.topk(count)`, (row, count): values and ids.
+
+    The `count` likeliest words stand in the `count` blocks with the likeliest words at the top. To
+    find the top of every block is quicker than to sort a vocabulary. A block is every n-th word of
+    n blocks, so that a CPU compares many blocks at a time.
+    """
+    rows, vocabulary = log_probs.shape
+    blocks = vocabulary // WORDS_PER_BLOCK
+    if blocks <= count:
+        return log_probs.topk(count, dim=-1)
+    whole = blocks * WORDS_PER_BLOCK
+    tops = log_probs[:, :whole].unflatten(1, (WORDS_PER_BLOCK, blocks)).amax(dim=1)
+    best = tops.topk(count, dim=-1).indices  # (row, count): blocks
+    members = torch.arange(0, whole, blocks, device=best.device)
+    words = (best.unsqueeze(-1) + members).flatten(1)  # (row, count · words)
+    rest = torch.arange(whole, vocabulary, device=best.device).expand(rows, -1)
+    candidates = torch.cat([words, rest], dim=1)
+    values, places = log_probs.gather(1, candidates).topk(count, dim=-1)
+    return values, candidates.gather(1, places)
 
 
 def select_survivors(

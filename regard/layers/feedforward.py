@@ -36,7 +36,12 @@ class FeedForward(nn.Module):
     """
 
     def __init__(
-        self, model_size: int, hidden_size: int, activation: str = "relu", dropout: float = 0.0
+        self,
+        model_size: int,
+        hidden_size: int,
+        activation: str = "relu",
+        dropout: float = 0.0,
+        output_size: int | None = None,  # None: the model's
     ):
         super().__init__()
         if activation not in ACTIVATIONS:
@@ -44,11 +49,11 @@ class FeedForward(nn.Module):
         self.expand = Linear(model_size, hidden_size)
         self.activation = activation
         self.dropout = Dropout(dropout)
-        self.contract = Linear(hidden_size, model_size)
+        self.contract = Linear(hidden_size, output_size or model_size)
 
     def forward(self, inputs: Tensor) -> Tensor:
         hidden = ACTIVATIONS[self.activation](self.expand(inputs))  # (…, hidden)
-        vectors: Tensor = self.contract(self.dropout(hidden))  # (…, model)
+        vectors: Tensor = self.contract(self.dropout(hidden))  # (…, output)
         return vectors
 
     def extra_repr(self) -> str:

@@ -17,7 +17,9 @@ from torch.nn import functional as F
 from regard.products import linear, matmul, weight_gradient
 
 MAX_LOGITS_PER_CHUNK = 1 << 22
-"""Logits in hand at once: 16 MB of float32; smaller pieces make the products slower."""
+"""Logits in hand at once: 16 MB of float32."""
+CHUNK_LOGITS, CHUNK_ROWS = 3 << 19, 256
+"""As many as stay in the cache, but rows enough that a product is worth its reading of weights."""
 
 
 def linear_cross_entropy(
@@ -47,7 +49,8 @@ def linear_cross_entropy(
         # no_grad, and the gradients are two thirds of the work.
         if torch.is_grad_enabled() and any(_requires_grad(x) for x in (features, weight, bias)):
             return _LinearCrossEntropy.apply(*inputs)  # type: ignore[no-untyped-call]
-        return _sum_losses([loss for *_, loss in _chunks(*inputs)], inputs[0])
+        losses = [loss for *_, loss in _chunks(*inputs)]
+        return _sum_losses(losses, *inputs[:3], label_smoothing)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -64,21 +67,33 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         needs_features, needs_weight, needs_bias, *_ = ctx.needs_input_grad
         grad_features = torch.empty_like(features) if needs_features else None
-        grad_weight = torch.zeros_like(weight) if needs_weight else None
+        grad_weight: Tensor | None = None
         grad_bias = torch.zeros_like(bias) if bias is not None and needs_bias else None
         losses = []
         for rows, probs, loss in _chunks(features, weight, bias, targets, smoothing):
             losses.append(loss)
+            # d loss / d logits = p − (1 − ε) [target] − ε / V, made in place of p. The last term is
+            # one number, and what it adds to the gradients is added at the end.
             row_targets = targets[rows].unsqueeze(-1)
-            gradient = _logit_gradient(probs, row_targets, smoothing)  # (rows, vocabulary)
+            minus_target = torch.full_like(row_targets, smoothing - 1, dtype=probs.dtype)
+            gradient = probs.scatter_add_(1, row_targets, minus_target)  # (rows, vocabulary)
             if grad_features is not None:
                 grad_features[rows] = matmul(gradient, weight)
-            if grad_weight is not None:
-                grad_weight += weight_gradient(gradient, features[rows])
+            if needs_weight:
+                part = weight_gradient(gradient, features[rows])
+                grad_weight = part if grad_weight is None else grad_weight.add_(part)
             if grad_bias is not None:
                 grad_bias += gradient.sum(dim=0)
+        if needs_weight:
+            grad_weight = torch.zeros_like(weight) if grad_weight is None else grad_weight
+            grad_weight = grad_weight.sub_(features.sum(dim=0) * (smoothing / len(weight)))
+            grad_weight = grad_weight.contiguous()
+        if grad_features is not None:
+            grad_features -= smoothing * weight.mean(dim=0)
+        if grad_bias is not None:
+            grad_bias -= smoothing * len(features) / len(weight)
         ctx.save_for_backward(grad_features, grad_weight, grad_bias)
-        return _sum_losses(losses, features)
+        return _sum_losses(losses, features, weight, bias, smoothing)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
@@ -97,46 +112,47 @@ def _requires_grad(tensor: Tensor | None) -> bool:
 def _chunks(
     features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """Some rows at a time: which, their probabilities (rows, vocabulary), their loss summed."""
-    step = max(1, MAX_LOGITS_PER_CHUNK // weight.shape[0])
-    for first in range(0, features.shape[0], step):
+    """Some rows at a time: which, their probabilities (rows, vocabulary), and what they add to the
+    loss but for ε · mean(logits)."""
+    vocabulary = len(weight)
+    step = min(MAX_LOGITS_PER_CHUNK // vocabulary, max(CHUNK_ROWS, CHUNK_LOGITS // vocabulary))
+    step = max(1, step)
+    for first in range(0, len(features), step):
         rows = slice(first, first + step)
         row_targets = targets[rows].unsqueeze(-1)
-        # Unnamed, the logits are gone once they are probabilities.
-        yield (
-            rows,
-            *_softmax_and_loss(linear(features[rows], weight, bias), row_targets, smoothing),
-        )
+        logits = linear(features[rows], weight, bias)
+        probs, losses = _softmax_and_losses(logits, row_targets)
+        if smoothing:
+            losses = losses + smoothing * logits.gather(1, row_targets)
+        yield rows, probs, losses.sum(dtype=torch.float64)
 
 
-def _sum_losses(losses: list[Tensor], like: Tensor) -> Tensor:
-    """The loss of all chunks, added up in double precision."""
-    total = torch.zeros((), dtype=torch.float64, device=like.device)
-    for loss in losses:
-        total += loss
-    return total.to(like.dtype)
-
-
-def _softmax_and_loss(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """softmax(logits), (rows, vocabulary), and the loss of these rows, summed."""
-    if smoothing:
-        log_probs = F.log_softmax(logits, dim=-1)
-        at_target, everywhere = log_probs.gather(1, targets), log_probs.mean(dim=-1, keepdim=True)
-        loss = (1 - smoothing) * at_target + smoothing * everywhere
-        return log_probs.exp_(), -loss.sum(dtype=torch.float64)
+def _softmax_and_losses(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """softmax(logits), (rows, vocabulary), and −log p[target], (rows, 1)."""
     # The exponentials are taken once. Only a probability too small to be written needs its
     # logarithm the long way.
     probs = logits.softmax(dim=-1)
     at_target = probs.gather(1, targets)
     if bool((at_target >= torch.finfo(probs.dtype).tiny).all()):
-        log_probs = at_target.log()
-    else:
-        log_probs = F.log_softmax(logits, dim=-1).gather(1, targets)
-    return probs, -log_probs.sum(dtype=torch.float64)
+        return probs, -at_target.log()
+    return probs, -F.log_softmax(logits, dim=-1).gather(1, targets)
 
 
-def _logit_gradient(probs: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """d loss / d logits = p − (1 − ε) [target] − ε / V, made in place of p."""
-    minus_target = torch.full_like(targets, smoothing - 1, dtype=probs.dtype)
-    probs.scatter_add_(1, targets, minus_target)
-    return probs.sub_(smoothing / probs.shape[1]) if smoothing else probs
+def _sum_losses(
+    losses: list[Tensor], features: Tensor, weight: Tensor, bias: Tensor | None, smoothing: float
+) -> Tensor:
+    """The loss of all chunks, added up in double precision.
+
+    (1 − ε) (−log p[target]) + ε · mean(−log p) = −log p[target] + ε (logit[target] − mean(logits)).
+    The mean of the logits is the logit of the mean weight, so none of them is looked at for it.
+    """
+    total = torch.zeros((), dtype=torch.float64, device=features.device)
+    for loss in losses:
+        total += loss
+    if smoothing:
+        exact = torch.float64
+        means = features.sum(dim=0, dtype=exact) @ weight.mean(dim=0, dtype=exact)
+        if bias is not None:
+            means = means + len(features) * bias.mean(dtype=exact)
+        total -= smoothing * means
+    return total.to(features.dtype)

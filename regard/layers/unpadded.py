@@ -7,7 +7,7 @@ both directions have the same n_t and go through the steps together, as one batc
 torch's packed kernel lays words out alike, but its backward pass is put together by autograd from
 every operation of every step: it makes a gradient as large as the whole batch at each. Here the
 backward pass is written out. What does not depend on later steps is worked out for all words at
-once, and a step is left with four operations.
+once, and a step is left with few operations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from regard.products import linear, takes_onednn, weight_gradient
 
 
 class Layout:
@@ -40,12 +41,46 @@ class Layout:
 
     def lay_out(self, padded: Tensor) -> Tensor:
         """(row, time, size) → (word, size)."""
-        return padded[self.rows, self.times]
+        places = self.rows * padded.shape[1] + self.times
+        laid: Tensor = _Select.apply(padded.flatten(0, 1), places)  # type: ignore[no-untyped-call]
+        return laid
 
     def pad(self, words: Tensor, time: int) -> Tensor:
         """(word, size) → (row, time, size), zeros at padding."""
-        padded = words.new_zeros(len(self.order), time, words.shape[-1])
-        return padded.index_put((self.rows, self.times), words)
+        rows, places = len(self.order), self.rows * time + self.times
+        padded: Tensor = _Place.apply(words, places, rows * time)  # type: ignore[no-untyped-call]
+        return padded.view(rows, time, -1)
+
+    def turn(self, words: Tensor) -> Tensor:
+        """(word, size), those of each row last to first."""
+        turned: Tensor = _Select.apply(words, self.mirror)  # type: ignore[no-untyped-call]
+        return turned
+
+
+class _Select(torch.autograd.Function):
+    """Some rows of a matrix, each once at most: torch would add up gradients, which takes long."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, places: Tensor) -> Tensor:
+        ctx.places, ctx.rows = places, len(table)
+        return table.index_select(0, places)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return _Place.apply(gradients[0], ctx.places, ctx.rows), None  # type: ignore[no-untyped-call]
+
+
+class _Place(torch.autograd.Function):
+    """A matrix with these rows at these places, and zeros elsewhere."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, places: Tensor, count: int) -> Tensor:
+        ctx.places = places
+        return rows.new_zeros(count, *rows.shape[1:]).index_add_(0, places, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return _Select.apply(gradients[0], ctx.places), None, None  # type: ignore[no-untyped-call]
 
 
 class GRUSteps(torch.autograd.Function):
@@ -67,36 +102,29 @@ class GRUSteps(torch.autograd.Function):
         directions, words, _ = from_input.shape
         size = weight.shape[-1]
         states = from_input.new_empty(directions, words, size)
-        before = torch.empty_like(states)  # h_{t-1} of every word
         gates = from_input.new_empty(directions, words, 3 * size)  # r, z, U h + b′ of the candidate
         candidates = torch.empty_like(states)
-        bias, turned, hidden = bias.unsqueeze(1), weight.mT, start
+        hidden = start
         for begin, count in steps:
             here = slice(begin, begin + count)
             hidden = hidden[:, :count]
-            before[:, here] = hidden
-            total = torch.baddbmm(bias, hidden, turned)  # (direction, count, 3 · hidden)
-            inputs = from_input[:, here]
-            total[..., : 2 * size].add_(inputs[..., : 2 * size]).sigmoid_()
-            r, z, from_state = total.split(size, dim=-1)
-            candidate = torch.addcmul(inputs[..., 2 * size :], r, from_state).tanh_()
-            hidden = torch.lerp(candidate, hidden, z)
-            gates[:, here], candidates[:, here], states[:, here] = total, candidate, hidden
+            from_state = multiply(hidden, weight, bias)  # (direction, count, 3 · hidden)
+            out = (gates[:, here], candidates[:, here], states[:, here])
+            hidden = gru_step(from_input[:, here], from_state, hidden, *out)
+        before = shift(states, start, steps)  # h_{t-1} of every word
         ctx.save_for_backward(before, gates, candidates, weight)
         ctx.steps, ctx.rows = steps, start.shape[1]
         return states
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        refuse_second_derivative("a GRU over padded rows")
         before, gates, candidates, weight = ctx.saved_tensors
         directions, words, size = before.shape
-        r, z, from_state = gates.split(size, dim=-1)
-        # What a gradient at h_t is multiplied by on its way to each sum under an activation.
-        to_candidate = (1 - z) * (1 - candidates * candidates)
-        to_update = (before - candidates) * z * (1 - z)
-        to_reset = to_candidate * from_state * r * (1 - r)
-        factors = torch.stack([to_reset, to_update, to_candidate * r], dim=2)
+        r, z, _ = gates.split(size, dim=-1)
+        factors = gru_slopes(gates, candidates, before)  # (direction, word, 3, hidden)
+        to_candidate = factors[:, :, 2].clone()
+        factors[:, :, 2].mul_(r)  # to U h + b′, which r lets through
         at_states = gradients[0].contiguous().clone()  # (direction, word, hidden)
         at_gates = gates.new_empty(directions, words, 3, size)
         carried = gates.new_zeros(directions, ctx.rows, size)
@@ -104,8 +132,75 @@ class GRUSteps(torch.autograd.Function):
             here = slice(begin, begin + count)
             gradient = at_states[:, here].add_(carried[:, :count])
             total = torch.mul(gradient.unsqueeze(2), factors[:, here], out=at_gates[:, here])
-            carried[:, :count] = torch.baddbmm(gradient * z[:, here], total.flatten(2), weight)
+            back = multiply(total.flatten(2), weight.mT)
+            torch.addcmul(back, gradient, z[:, here], out=carried[:, :count])
         at_gates = at_gates.flatten(2)  # (direction, word, 3 · hidden)
-        at_weight = at_gates.mT @ before
+        at_weight = weight_gradients(at_gates, before)
         at_inputs = torch.cat([at_gates[..., : 2 * size], at_states * to_candidate], dim=-1)
         return at_inputs, carried, at_weight, at_gates.sum(dim=1), None
+
+
+def refuse_second_derivative(of: str) -> None:
+    """In a backward pass that is written out: torch's `once_differentiable` would say nothing and
+    leave a part of the second derivative out."""
+    if torch.is_grad_enabled():
+        raise RuntimeError(f"{of} has no second derivative: create_graph must be False")
+
+
+def gru_step(
+    from_input: Tensor,
+    from_state: Tensor,
+    hidden: Tensor,
+    gates: Tensor,
+    candidate: Tensor,
+    state: Tensor,
+) -> Tensor:
+    """The state after a word, given W x + b and U h + b′ (…, 3 · hidden). The last three are
+    written to: what the backward pass needs, and the state, which is returned."""
+    size = hidden.shape[-1]
+    both = torch.add(
+        from_input[..., : 2 * size], from_state[..., : 2 * size], out=gates[..., : 2 * size]
+    )
+    r, z = both.sigmoid_().split(size, dim=-1)
+    kept = gates[..., 2 * size :].copy_(from_state[..., 2 * size :])
+    torch.addcmul(from_input[..., 2 * size :], r, kept, out=candidate).tanh_()
+    return torch.lerp(candidate, hidden, z, out=state)
+
+
+def gru_slopes(gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
+    """What a gradient at h_t is multiplied by on its way to the sum under r, under z and under the
+    candidate's tanh: (…, 3, hidden)."""
+    r, z, from_state = gates.chunk(3, dim=-1)
+    slopes = gates.new_empty(*before.shape[:-1], 3, before.shape[-1])
+    to_reset, to_update, to_candidate = slopes.unbind(dim=-2)
+    # (1 − z) (1 − n²), then (h − n) z (1 − z), then the first · U h · r (1 − r), with few passes
+    torch.addcmul(gates.new_ones(()), candidates, candidates, value=-1, out=to_candidate)
+    to_candidate.addcmul_(to_candidate, z, value=-1)
+    torch.addcmul(z, z, z, value=-1, out=to_update).mul_(before - candidates)
+    torch.addcmul(r, r, r, value=-1, out=to_reset).mul_(to_candidate).mul_(from_state)
+    return slopes
+
+
+def shift(states: Tensor, start: Tensor, steps: list[tuple[int, int]]) -> Tensor:
+    """The state before every word, (direction, word, hidden), given those behind them."""
+    counts = [count for _, count in steps]
+    before = [start[:, : counts[0]]]
+    for (begin, _), count in zip(steps, counts[1:], strict=False):
+        before.append(states[:, begin : begin + count])
+    return torch.cat(before, dim=1)
+
+
+def multiply(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """W h + b of each direction: (direction, row, in), (direction, out, in) → (…, row, out)"""
+    if not takes_onednn(states[0], weight[0]):
+        if bias is None:
+            return torch.bmm(states, weight.mT)
+        return torch.baddbmm(bias.unsqueeze(1), states, weight.mT)
+    biases = [None] * len(states) if bias is None else bias
+    parts = [linear(*each) for each in zip(states, weight, biases, strict=True)]
+    return parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(parts)
+
+
+def weight_gradients(gradients: Tensor, inputs: Tensor) -> Tensor:
+    """Of each direction: (direction, word, out), (direction, word, in) → (direction, out, in)"""
+    return torch.stack([weight_gradient(*pair) for pair in zip(gradients, inputs, strict=True)])

@@ -5,7 +5,7 @@ largest weight in it: an average would hide the very peaks somebody is looking f
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -224,6 +224,7 @@ class Terms:
 
 
 ATTENTION = Terms(("query", "queries"), ("key", "keys"), "head", "weight", "masked: may not look")
+SENSES = replace(ATTENTION, map="sense")
 NO_ATTENTION = {
     "gates": Terms(("unit", "units"), ("step", "steps"), "gate", "value", "masked"),
     "episode": Terms(("row", "rows"), ("step", "steps"), "map", "value", "not asked for"),
@@ -233,7 +234,7 @@ NO_ATTENTION = {
 
 
 def terms_of(look: Look) -> Terms:
-    return NO_ATTENTION.get(look.kind, ATTENTION)
+    return {**NO_ATTENTION, "senses": SENSES}.get(look.kind, ATTENTION)
 
 
 def describe_view(view: View) -> str:

@@ -9,6 +9,7 @@ logits, state = model.step(ids, state)
 """
 
 from regard.models.attentive import AttentiveConfig, AttentiveLM
+from regard.models.backpack import Backpack, BackpackConfig
 from regard.models.bahdanau import Bahdanau, BahdanauConfig
 from regard.models.catalog import MODELS, Entry, build, entry
 from regard.models.dan import DAN, DANConfig
@@ -18,6 +19,7 @@ from regard.models.luong import Luong, LuongConfig
 from regard.models.ngram import Ngram, NgramConfig
 from regard.models.recurrent import RecurrentConfig, RecurrentLM
 from regard.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from regard.models.transformer import Transformer, TransformerConfig
 from regard.models.window import WindowConfig, WindowLM
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "MODELS",
     "AttentiveConfig",
     "AttentiveLM",
+    "Backpack",
+    "BackpackConfig",
     "Bahdanau",
     "BahdanauConfig",
     "DANConfig",
@@ -41,6 +45,8 @@ __all__ = [
     "RecurrentLM",
     "Seq2Seq",
     "Seq2SeqConfig",
+    "Transformer",
+    "TransformerConfig",
     "WindowConfig",
     "WindowLM",
     "build",

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from regard.attention import Additive, Attention
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, GRUCell, Recurrent, RecurrentState
+from regard.layers.attentive import run_attentive, runs_at_once
 from regard.models.checks import check_at_least, check_rates, check_shared, check_tied
 from regard.models.source import Source
 from regard.products import Linear
@@ -105,11 +106,8 @@ class Bahdanau(nn.Module):
     def features(self, batch: Pairs, state: None = None) -> tuple[Tensor, None]:
         """What the output layer reads, (batch, target, readout)."""
         vectors = self.decoder.embed(batch.target_input)  # (batch, target, embedding)
-        current, steps = self.start(batch), []
-        for word in vectors.unbind(dim=1):  # teacher forcing, one (batch, embedding) at a time
-            context, current = self.decoder.step(word, current)
-            steps.append((current.hidden, context))
-        states, contexts = (torch.stack(part, dim=1) for part in zip(*steps, strict=True))
+        lengths = batch.target_mask.sum(dim=1)
+        states, contexts = self.decoder(vectors, lengths, self.start(batch))
         return self.decoder.readout(states, vectors, contexts), None
 
     def start(self, batch: Pairs) -> BahdanauState:
@@ -171,6 +169,24 @@ class Decoder(nn.Module):
         """s_0 = tanh(W_s ←h_1), and the keys of the memory, made once for all steps."""
         hidden = self.first(first).tanh()  # (batch, hidden)
         return BahdanauState(hidden, Source.prepare(memory, lengths, self.attention))
+
+    def forward(
+        self, words: Tensor, lengths: Tensor, state: BahdanauState
+    ) -> tuple[Tensor, Tensor]:
+        """Teacher forcing: right words (batch, target, embedding) → states (…, hidden) and what was
+        read for them (…, memory)."""
+        source = state.source
+        if runs_at_once(self.attention, self.cell, source.mask.lengths):
+            looked_at = (source.memory, source.keys, source.mask.lengths)
+            return run_attentive(
+                self.attention, self.cell, words, lengths, state.hidden, *looked_at
+            )
+        steps = []
+        for word in words.unbind(dim=1):  # one (batch, embedding) at a time
+            context, state = self.step(word, state)
+            steps.append((state.hidden, context))
+        states, contexts = (torch.stack(part, dim=1) for part in zip(*steps, strict=True))
+        return states, contexts
 
     def step(self, word: Tensor, state: BahdanauState) -> tuple[Tensor, BahdanauState]:
         """A word (batch, embedding) → what was read for it (batch, memory), the state after."""

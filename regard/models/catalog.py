@@ -65,9 +65,11 @@ MODELS: dict[str, Entry] = {
     "bert": Entry(
         "bert", "BertConfig", {"pretraining": "Bert", "classification": "BertClassifier"}
     ),
+    "backpack": Entry("backpack", "BackpackConfig", {"language-model": "Backpack"}),
     "seq2seq": Entry("seq2seq", "Seq2SeqConfig", {"translation": "Seq2Seq"}),
     "bahdanau": Entry("bahdanau", "BahdanauConfig", {"translation": "Bahdanau"}),
     "luong": Entry("luong", "LuongConfig", {"translation": "Luong"}),
+    "transformer": Entry("transformer", "TransformerConfig", {"translation": "Transformer"}),
     "lstmn": Entry(
         "lstmn",
         "LSTMNConfig",

@@ -163,8 +163,11 @@ class GPT2(nn.Module):
         return self.norm(vectors)
 
     def start(self, batch: Words) -> GPT2State:
-        state = GPT2State(tuple(KeyValueCache() for _ in self.layers))
+        state = GPT2State(self._make_caches())
         return self._continue_from(state, batch.inputs, _count_words(batch, state))[1]
+
+    def _make_caches(self) -> tuple[KeyValueCache, ...]:
+        return tuple(KeyValueCache() for _ in self.layers)
 
     def step(self, ids: Tensor, state: GPT2State) -> tuple[Tensor, GPT2State]:
         """Last words (batch,) → logits of the next (batch, vocabulary), and the state after."""

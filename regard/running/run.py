@@ -17,8 +17,10 @@ from regard.data.buckets import Bucketed
 from regard.decoding import DecodingConfig
 from regard.looking import Looks
 from regard.naming import suggest
+from regard.products import torch_products
 from regard.tasks import Answer, Resources, Task, Verb
 from regard.tasks.scoring import seconds_since
+from regard.tasks.senses import Sense, list_senses
 from regard.text import Tokenizer
 
 TOKENS = 4096
@@ -56,7 +58,11 @@ class Run:
     # To use it
 
     def generate(self, prompts: Sequence[str] | str = "", **settings: Any) -> list[Answer]:
-        """Continue each prompt; settings are those of the [decoding] section."""
+        """Continue each prompt; settings are those of the [decoding] section.
+
+        A Backpack also takes `senses={"sick": {3: 0.0, 1: ("ill", 5)}}`: in this answer sense 3 of
+        the word is silent, and sense 1 is that of another.
+        """
         return list(self.answers("generate", _as_list(prompts), **settings))
 
     def translate(self, texts: Sequence[str] | str, **settings: Any) -> list[Answer]:
@@ -176,9 +182,11 @@ class Run:
 
     @torch.no_grad()
     def logits(self, ids: Tensor) -> Tensor:
-        """(batch, position) ids → (batch, position, vocabulary)."""
+        """(batch, position) ids → (batch, position, vocabulary), by torch's own products: what
+        others compute with the same weights, to the last digits."""
         self._expect_module("logits")
-        return self.task.logits(self.model, ids)
+        with torch_products():
+            return self.task.logits(self.model, ids)
 
     # To look inside
 
@@ -201,6 +209,10 @@ class Run:
         if not looks:
             raise ValueError(f"{self.recipe.model['name']} has no attention to look at")
         return Looks(looks)
+
+    def senses(self, word: str, top: int = 10) -> list[Sense]:
+        """What each sense of a word predicts: the words whose logits it raises and lowers most."""
+        return list_senses(self.model, self.tokenizer, word, top)
 
     def decoding(self, **settings: Any) -> DecodingConfig:
         """The recipe's own, with these settings in place of its."""

@@ -30,6 +30,7 @@ from regard.tasks.labels import ids_side, text_side
 from regard.tasks.objective import Objective, Outcome
 from regard.tasks.reach import share_of_last
 from regard.tasks.resources import Resources
+from regard.tasks.senses import NamedSenseChange, change_senses
 from regard.tasks.stepping import random_ids, step_through
 from regard.tasks.task import Check, Task, check_output
 from regard.text import Tokenizer
@@ -208,10 +209,22 @@ class NextWord(Objective[Words]):
 
 
 class Generate:
-    """Continue a prompt; settings are those of the [decoding] section."""
+    """Continue a prompt; settings are those of the [decoding] section.
 
-    def __init__(self, task: Task[Any], model: Any, resources: Resources, **settings: Any):
+    `senses` are other senses of some words, for a model that has them: see `change_senses`.
+    """
+
+    def __init__(
+        self,
+        task: Task[Any],
+        model: Any,
+        resources: Resources,
+        senses: Mapping[str, Mapping[int, NamedSenseChange]] | None = None,
+        **settings: Any,
+    ):
         self.words = resources.words
+        if senses:
+            model = change_senses(model, self.words, senses)
         self.generator = WindowedGenerator(
             model,
             task.recipe.decoding.with_settings(**settings),

@@ -35,6 +35,7 @@ from regard.attention import (
     StrictlyCausal,
     Window,
     edit,
+    fused,
 )
 from regard.attention import attention as attention_module
 
@@ -260,10 +261,13 @@ def test_dropout_thins_what_is_read_and_not_the_weights():
     assert_close(keep.context, scaled_dot_product_attention(queries, keys, values))
 
 
-@pytest.mark.parametrize("path", ["as it is", "blocked", "edited"])
-def test_dropout_hides_its_share_and_makes_up_for_it(path, take):
+@pytest.mark.parametrize("path", ["as it is", "blocked", "edited", "plain"])
+def test_dropout_hides_its_share_and_makes_up_for_it(path, take, monkeypatch):
     """Every value is 1: each context is the weight that was left, divided by 1 − 0.4."""
-    take(path)
+    if path == "plain":
+        monkeypatch.setattr(attention_module, "MAX_PLAIN_CAUSAL_SCORES", 500 * 100)
+    else:
+        take(path)
     attention = Attention(Dot(), dropout=0.4)
     changes = {"attention": lambda weights, mask, call: weights} if path == "edited" else {}
     rows = torch.zeros(1, 500, 3)
@@ -528,3 +532,64 @@ def test_few_tokens_under_a_causal_mask_read_what_the_kernel_reads(leading, monk
         read.append((context, *torch.autograd.grad(context.square().sum(), tensors)))
     for explicit, kernel in zip(*read, strict=True):
         assert_close(explicit, kernel)
+
+
+@pytest.mark.parametrize("leading", [(2,), (2, 3)])
+def test_few_tokens_under_padding_read_what_the_kernel_reads(leading, monkeypatch):
+    queries = torch.randn(*leading, 5, 7, requires_grad=True)
+    keys, values = (torch.randn(*leading, 9, 7, requires_grad=True) for _ in range(2))
+    tensors = (queries, keys, values)
+    for lengths in ([9, 4], [9, 0]):  # who sees no key reads nothing
+        mask, read = Padding(torch.tensor(lengths)), []
+        for few in (5 * 9, 0):
+            monkeypatch.setattr(attention_module, "MAX_PLAIN_SCORES", few)
+            context = Attention(ScaledDot())(*tensors, mask=mask).context
+            read.append((context, *torch.autograd.grad(context.square().sum(), tensors)))
+        for explicit, kernel in zip(*read, strict=True):
+            assert_close(explicit, kernel)
+
+
+def test_padding_over_few_tokens_takes_plain_products(monkeypatch):
+    monkeypatch.setattr(attention_module, "MAX_PLAIN_SCORES", 5 * 9)
+    monkeypatch.setattr(attention_module, "fused_context", None)
+    queries, keys = torch.randn(2, 5, 7), torch.randn(2, 9, 7)
+    Attention(ScaledDot())(queries, keys, keys, mask=Padding(torch.tensor([9, 4])))
+    with pytest.raises(TypeError):  # one more query is one too many
+        Attention(ScaledDot())(torch.randn(2, 6, 7), keys, keys, Padding(torch.tensor([9, 4])))
+
+
+def test_weights_dropped_under_padding_are_never_those_of_the_padding():
+    attention = Attention(Dot(), dropout=0.4)
+    values = torch.tensor([1.0] * 60 + [torch.inf] * 40).view(1, 100, 1).repeat(2, 1, 1)
+    values[1] = 1.0
+    mask = Padding(torch.tensor([60, 0]))
+    context = attention(torch.zeros(2, 100, 3), torch.zeros(2, 100, 3), values.nan_to_num(), mask)
+    left = 60 * 0.6 * context.context[0]
+    assert_close(left.round(), left, atol=1e-3, rtol=0)
+    assert left.mean().item() == pytest.approx(36, abs=2)
+    assert not context.context[1].any()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_single_queries_of_many_rows_read_what_the_kernel_reads(masked, monkeypatch):
+    store = torch.randn(2, 4, 3, 16, 7)  # keys and values, with room for more behind them
+    query, (keys, values) = torch.randn(4, 3, 1, 7), store[..., :11, :]
+    lengths = torch.tensor([11, 4, 1, 7])
+    mask = Padding(lengths).written(1, 11) if masked else Causal()
+    read, taken = [], []
+    take = fused._step_context
+    monkeypatch.setattr(fused, "_step_context", lambda *given: taken.append(1) or take(*given))
+    for least in (12, 13):  # 4 rows of 3 heads
+        monkeypatch.setattr(fused, "MIN_HEADS_IN_STEP", least)
+        read.append(Attention(ScaledDot())(query, keys, values, mask).context)
+    assert len(taken) == 1
+    assert_close(read[0], read[1])
+    monkeypatch.setattr(fused, "MIN_HEADS_IN_STEP", 12)
+    blind = Padding(torch.tensor([11, 0, 1, 7])).written(1, 11)
+    assert not Attention(ScaledDot())(query, keys, values, blind).context[1].any()
+    # Keys that would have to be copied first are the kernel's.
+    taken.clear()
+    apart = keys.transpose(1, 2).contiguous().transpose(1, 2)
+    assert_close(Attention(ScaledDot())(query, apart, values, mask).context, read[1])
+    assert not taken

@@ -31,6 +31,7 @@ KINDS = {
     ("words", "image"): "image",
     ("words", "memory"): "memory",
     ("words", "senses"): "senses",
+    ("words", "senses of words"): "senses",
     ("class", "words"): "pool",
     ("document", "sentences"): "pool",
     None: "other",

@@ -33,7 +33,8 @@ def folder(tmp_path):
         run = tmp_path / place
         run.mkdir()
         kind = next(iter(MODELS[name].tasks))
-        feed = {"language-model": "columns", "bits": "episodes"}.get(kind, "sentences")
+        feeds = {"language-model": "columns", "bits": "episodes", "pretraining": "texts"}
+        feed = feeds.get(kind, "sentences")
         content = RECIPE.format(task=kind, name=name, settings=settings, feed=feed)
         (run / "recipe.toml").write_text(content)
         tokenizer = Tokenizer.train(LINES, TextConfig(), ("pad", "unknown", "start", "end"))

@@ -12,7 +12,15 @@ from regard.checkpoints import memory, weights
 from regard.checkpoints.folders import new_folder, write_manifest, write_tensors
 from regard.checkpoints.reading import Folder, read_tensors
 from regard.checkpoints.weights import load_model
-from regard.data.batches import Bits, LabelledDocuments, LabelledTexts, Pairs, Spellings, Words
+from regard.data.batches import (
+    Bits,
+    LabelledDocuments,
+    LabelledTexts,
+    MaskedTexts,
+    Pairs,
+    Spellings,
+    Words,
+)
 from regard.models import catalog
 
 SMALL = "hidden_size = 12\n"
@@ -31,25 +39,35 @@ MODELS = {
     "post-norm": ("gpt2", f'{GPT}norm = "post"\nbias = false\ntied = false'),
     "sinusoidal": ("gpt2", f'{GPT}positions = "sinusoidal"'),
     "rotary": ("gpt2", f'{GPT}positions = "rotary"'),
+    "backpack": ("backpack", f"{GPT}senses = 2"),
     "bahdanau": ("bahdanau", f"{SMALL}embedding_size = 5\nattention_size = 7\nreadout_size = 3"),
     "seq2seq": ("seq2seq", f"{SMALL}embedding_size = 5\nlayers = 2"),
     "luong": ("luong", f"{SMALL}embedding_size = 5\nlayers = 2"),
+    "transformer": ("transformer", GPT),
+    "transformer, pre-norm": (
+        "transformer",
+        f'{GPT}norm = "pre"\ntied = false\npositions = "rotary"',
+    ),
     "dan": ("dan", f"{SMALL}embedding_size = 5\nlayers = 2"),
     "han": ("han", f"{SMALL}embedding_size = 5\nattention_size = 3"),
     "lstmn": ("lstmn", f"{SMALL}embedding_size = 5"),
     "elmo": ("elmo", f"{SMALL}projection_size = 5\nfilters = [[1, 2], [3, 5]]"),
+    "bert": ("bert", GPT),
     "ntm": ("ntm", "controller_size = 5\nslots = 7\nslot_size = 3"),
 }
+
+TRANSLATORS = ("Seq2Seq", "Bahdanau", "Luong", "Transformer")
 
 
 def logits(model):
     ids = torch.randint(11, (2, 7), generator=torch.Generator().manual_seed(3))
     mask = torch.ones_like(ids, dtype=torch.bool)
     batches = {
-        **dict.fromkeys(("Seq2Seq", "Bahdanau", "Luong"), Pairs(ids, mask, ids, ids, mask)),
+        **dict.fromkeys(TRANSLATORS, Pairs(ids, mask, ids, ids, mask)),
         "DAN": LabelledTexts(ids, mask, ids[:, 0]),
         "HAN": LabelledDocuments(ids.unsqueeze(1), mask.unsqueeze(1), ids[:, 0]),
         "ELMo": Spellings(ids.unsqueeze(-1).expand(-1, -1, 50), ids, mask),
+        "Bert": MaskedTexts(ids, mask),
         "NTM": Bits(ids.unsqueeze(-1).expand(-1, -1, 9).float(), ids, mask),
     }
     with torch.no_grad():

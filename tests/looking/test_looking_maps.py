@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -63,6 +65,12 @@ def test_heads_are_small_multiples_on_one_scale(heads):
     assert len({cells.scale for cells in maps}) == 1
     assert maps[0].scale.high == heads.weights.max()
     assert "one scale for all heads" in texts(draw_look(heads))
+
+
+def test_the_maps_of_senses_are_called_senses(heads):
+    shown = texts(draw_look(replace(heads, kind="senses")))
+    assert "one scale for all senses" in shown
+    assert any(text.startswith("sense weights · 3 senses · ") for text in shown)
 
 
 def test_the_legend_of_a_causal_map_says_that_some_weights_are_beyond_its_scale(causal, small):

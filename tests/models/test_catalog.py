@@ -14,11 +14,13 @@ def test_a_model_is_built_by_its_name_and_keeps_its_config(name):
     settings = {
         "gpt2": {**words, "model_size": 24},
         "bert": {**words, "model_size": 24, "classes": 3},
+        "backpack": {**words, "model_size": 24, "senses": 4},
         "lstmn": {**words, "embedding_size": 7, "classes": 3},
         "dan": {**words, "embedding_size": 7, "classes": 3},
         "han": {**words, "embedding_size": 7, "classes": 3},
         "elmo": {**words, "hidden_size": 7, "projection_size": 5, "classes": 3},
         "ntm": {"inputs": 9, "outputs": 8, "slots": 13},
+        "transformer": {**words, "model_size": 8, "heads": 2},
         "mlp": {"inputs": 9, "outputs": 1, "hidden_size": 5},
     }.get(name, {**words, "embedding_size": 7})
     for kind in MODELS[name].tasks:

@@ -27,8 +27,10 @@ MODELS = {
     "gpt": ("gpt2", GPT),
     "sinusoidal": ("gpt2", {**GPT, "positions": "sinusoidal", "tied": False}),
     "rotary, post-norm": ("gpt2", {**GPT, **POST, "positions": "rotary"}),
+    "backpack": ("backpack", {**GPT, "senses": 4}),
+    "backpack, rotary": ("backpack", {**GPT, **POST, "senses": 4, "positions": "rotary"}),
 }
-SEQUENTIAL = [name for name, (kind, _) in MODELS.items() if kind != "gpt2"]
+SEQUENTIAL = [name for name, (kind, _) in MODELS.items() if kind not in ("gpt2", "backpack")]
 CARRYING = [name for name in SEQUENTIAL if MODELS[name][0] != "lstmn"]
 CLOSE = {"atol": 2e-6, "rtol": 2e-5}
 
@@ -45,6 +47,9 @@ def model(request):
     if name == "window":
         with torch.no_grad():
             made.embedding.weight[made.padding_id] = 0.0
+    if name == "backpack":  # no norm behind its senses: logits of 100 leave fewer digits
+        with torch.no_grad():
+            made.senses.output.contract.weight.mul_(0.05)
     return made
 
 
@@ -205,6 +210,10 @@ def test_packed_documents_are_refused_by_whoever_would_mix_them_up(name, words):
     [
         ("gpt", ["layers.0.attention", "layers.1.attention"]),
         ("attentive", ["attention"]),
+        (
+            "backpack",
+            ["layers.0.attention", "layers.1.attention", "sense_weights.attention"],
+        ),
         ("two lstmns", ["layers.0.attention", "layers.1.attention"]),
         ("lstm, tied", []),
     ],

@@ -23,6 +23,7 @@ MODELS = {
     "gpt": ("gpt2", GPT),
     "sinusoidal": ("gpt2", {**GPT, "positions": "sinusoidal"}),
     "rotary, without biases": ("gpt2", {**GPT, "positions": "rotary", "bias": False}),
+    "transformer": ("transformer", {**GPT, "tied": False}),
     "bahdanau": ("bahdanau", {"vocabulary_size": 11, "hidden_size": 13}),
 }
 

@@ -15,13 +15,28 @@ SMALL = {
     "layers": 2,
     "inputs": 5,
     "outputs": 3,
+    "senses": 3,
 }
 EXPECTED = {
     "attentive-rnn": {"attention": "self"},
     "gpt2": {"layers.0.attention": "self", "layers.1.attention": "self"},
     "bert": {"layers.0.attention": "self", "layers.1.attention": "self"},
+    "backpack": {
+        "layers.0.attention": "self",
+        "layers.1.attention": "self",
+        "sense_weights.attention": "senses",
+    },
     "bahdanau": {"decoder.attention": "cross"},
     "luong": {"decoder.attention": "cross"},
+    "transformer": {
+        f"{path}.layers.{layer}.{part}": kind
+        for path, part, kind in (
+            ("encoder", "attention", "self"),
+            ("decoder", "attention", "self"),
+            ("decoder", "cross_attention", "cross"),
+        )
+        for layer in range(2)
+    },
     "lstmn": {"layers.0.attention": "self", "layers.1.attention": "self"},
     "han": {"words.attention": "pool", "sentences.attention": "pool"},
     "ntm": {"write.attention": "memory", "read.attention": "memory"},
