@@ -43,7 +43,8 @@ def runs_at_once(attention: Attention, cell: GRUCell, source: Tensor) -> bool:
     plain = plain and not (attention.training and attention.dropout > 0.0)
     watched = is_watched(attention) or cell.listeners or torch.compiler.is_compiling()
     learning = torch.is_grad_enabled() and source.is_cpu and not torch.is_autocast_enabled("cpu")
-    return plain and learning and not watched and len(source) > 0 and int(source.min()) > 0
+    exact = cell.weight_hh.dtype in (torch.float32, torch.float64)
+    return plain and learning and exact and not watched and bool((source > 0).all())
 
 
 def run_attentive(

@@ -108,10 +108,10 @@ class Crash:
         if self.disk is not None:
             self.disk.flush(handle)
 
-    def saved(self, tensors, path):
+    def saved(self, tensors, path, metadata=None):
         """Written in Rust, where nobody listens: the process may end when half of it is there."""
         self.touch()
-        self.save_file(tensors, path)
+        self.save_file(tensors, path, metadata)
         whole, active, self.active = path.read_bytes(), self.active, False
         path.write_bytes(whole[: len(whole) // 2])
         self.active = active

@@ -113,11 +113,12 @@ def test_a_sentence_longer_than_the_positions_cannot_be_judged_whole(recipe, tmp
     assert "the text has 41 tokens, but this model has 16 positions" in told
 
 
-def test_a_prompt_longer_than_the_positions_goes_on_from_its_last_words(run):
-    said = typed("generate", run, "the cat " * 20, "--longest", "3", "--method", "greedy")
+def test_a_prompt_longer_than_the_positions_goes_on_from_its_last_words_if_asked(run):
+    words = ("generate", run, "the cat " * 20, "--longest", "3")
+    assert "the prompt has 40 tokens, and the model has 16 positions" in refused(*words)
+    said = typed(*words, "--method", "greedy", "--sliding")
     assert said.startswith("the cat " * 19)
-    told = refused("generate", run, "the cat " * 20, "--method", "beam", "--beam", "2")
-    assert "the 16 positions of the model" in told
+    assert "16 positions" in refused(*words, "--method", "beam", "--beam", "2", "--sliding")
 
 
 def test_a_text_longer_than_the_positions_is_refused_in_one_line(run):

@@ -112,6 +112,9 @@ def test_whoever_watches_edits_or_evaluates_gets_the_steps():
     assert not runs_at_once(decoder.attention, decoder.cell, torch.tensor([3, 0]))
     decoder.attention.dropout = 0.1
     assert not ask()
+    half, _ = parts()
+    half.bfloat16()
+    assert not runs_at_once(half.attention, half.cell, SOURCE)
 
 
 def test_a_second_derivative_is_refused():
