@@ -1,4 +1,4 @@
-"""A Transformer that translates: every look labelled, said and given alike, and the run verified."""
+"""A Transformer that translates: looks labelled, spoken and given alike; cached steps the whole."""
 
 import pytest
 from torch.testing import assert_close
