@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any
 
 import regard
-from benchmarks.results import RESULTS, elmo_mix_line
+from benchmarks.sections import RESULTS, elmo_mix_line
 from regard.atomic import write_atomically
 
 TABLE = RESULTS / "elmo_mix" / "table.json"

@@ -14,14 +14,14 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks import results
+from benchmarks import results, sections
 from regard.atomic import write_atomically
 from regard.looking import Curves
 from regard.metrics import bleu
 from regard.running import Run, load
 
-TABLE = results.RESULTS / "lengths" / "table.json"
-PICTURE = results.ROOT / "docs" / "pictures" / "bleu-by-length.svg"
+TABLE = sections.RESULTS / "lengths" / "table.json"
+PICTURE = results.PAGE.parent / "pictures" / "bleu-by-length.svg"
 BINS = ((1, 8), (9, 10), (11, 12), (13, 15), (16, 19), (20, 99))
 """Words of the source, about as many sentences of Multi30k in each but the last."""
 
@@ -76,7 +76,7 @@ def main() -> None:
     write_atomically(TABLE, (json.dumps(rows, indent=1) + "\n").encode())
     draw(rows).save(PICTURE)
     results.write_page()
-    print(results.lengths())
+    print(sections.lengths())
 
 
 if __name__ == "__main__":

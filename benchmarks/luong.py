@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any
 
 import regard
-from benchmarks.results import RESULTS, luong_line
+from benchmarks.sections import RESULTS, luong_line
 from regard.atomic import write_atomically
 from regard.metrics import aer
 from regard.models.luong import SCOPES, SCORES

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from benchmarks.results import RESULTS, senses_table
+from benchmarks.sections import RESULTS, senses_table
 from regard.atomic import write_atomically
 from regard.data.batches import Words
 from regard.data.corpora import read_lines

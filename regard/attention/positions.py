@@ -16,15 +16,17 @@ from torch import Tensor, nn
 from regard.attention.precision import at_least_single
 
 
-def sinusoids(positions: Tensor, size: int, dtype: torch.dtype | None = None) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/size)),  PE(pos, 2i + 1) = cos(pos / 10000^(2i/size))
+def sinusoids(
+    positions: Tensor, size: int, dtype: torch.dtype | None = None, base: float = 10000.0
+) -> Tensor:
+    """PE(pos, 2i) = sin(pos / base^(2i/size)),  PE(pos, 2i + 1) = cos(pos / base^(2i/size))
 
     Like the digits of a counter: the first pair of dimensions turns fastest, the last slowest.
 
     Vaswani et al. (2017), section 3.5. positions (position,) → (position, size).
     """
     even = torch.arange(0, size, 2, device=positions.device, dtype=torch.float64)
-    angles = positions.to(torch.float64).unsqueeze(-1) * 10000.0 ** (-even / size)
+    angles = positions.to(torch.float64).unsqueeze(-1) * base ** (-even / size)
     table = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (position, size / 2, 2)
     return table.flatten(-2)[..., :size].to(dtype or torch.get_default_dtype())
 

@@ -19,13 +19,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from regard.attention import Dense, LearnedPositions, Mask
 from regard.data.batches import MarkedTexts, MaskedTexts
 from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.layers.feedforward import ACTIVATIONS
+from regard.layers.guided import check_guided, start_guided
 from regard.models.checks import check_at_least, check_one_of, check_rates
 
 PLACE_STD = 0.02
@@ -59,7 +59,7 @@ class BertConfig:
     attention_dropout: float | None = None  # of the attention weights; None: as everywhere
     classifier_dropout: float | None = None  # of what the classes are read from; None: as above
     init_std: float = 0.02
-    matching_std: float | None = None  # of queries and keys that start alike; None: each its own
+    guided: bool = False  # heads begin by looking at their like and at neighbours
     eps: float = 1e-12
 
     def __post_init__(self) -> None:
@@ -72,10 +72,10 @@ class BertConfig:
                 f"model_size ({self.model_size}) must be a multiple of heads ({self.heads}): "
                 "each head takes an equal share"
             )
-        for name in ("init_std", "matching_std"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"{name} ({value}) must be above 0")
+        if self.init_std <= 0:
+            raise ValueError(f"init_std ({self.init_std}) must be above 0")
+        if self.guided:
+            check_guided(self.model_size, self.heads)
         if self.next_sentence and not self.pooler:
             raise ValueError("next_sentence (True) needs the pooler (False), which it is read from")
 
@@ -130,9 +130,10 @@ class BertEncoder(nn.Module):
                 nn.init.normal_(weight, std=self.config.init_std)
         for place in (self.positions.table, self.segments.weight):
             nn.init.normal_(place, std=PLACE_STD)
-        for name, weight in self.named_parameters():
-            if self.config.matching_std is not None and name.endswith("projection.weight"):
-                start_alike(weight, self.config.matching_std)
+        if self.config.guided:
+            names = self.named_parameters()
+            projections = [weight for name, weight in names if name.endswith("projection.weight")]
+            start_guided(self.positions.table, projections, self.config.heads)
 
 
 class Bert(BertEncoder):
@@ -225,22 +226,6 @@ def _make_layer(config: BertConfig) -> TransformerLayer:
         attention_dropout=config.attention_dropout,
         eps=config.eps,
     )
-
-
-@torch.no_grad()
-def start_alike(projection: Tensor, std: float) -> None:
-    """Give queries and keys of a packed projection (3 · model, model) the same new matrix.
-
-    x W Wᵀ yᵀ is large where x and y are the same word: from the first step on, words look at their
-    like. What two texts have in common is then there to be read, while from matrices that have
-    nothing to do with each other it takes some hundred thousand pairs to find.
-
-    Trockman & Kolter (2023), "Mimetic initialization of self-attention layers", start trained
-    models' way, with Wq Wkᵀ near a multiple of the identity.
-    """
-    queries, keys, _ = projection.chunk(3)
-    queries.normal_(std=std)
-    keys.copy_(queries)
 
 
 def _real_words(mask: Tensor) -> Mask | None:

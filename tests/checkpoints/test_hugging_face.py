@@ -81,6 +81,8 @@ def test_an_architecture_we_do_not_have_is_told_which_we_have(folder):
     assert "BertForMaskedLM" in told
     change_config(folder, architectures=None)
     assert "model_type ('llama') is none that regard has" in complaint(folder)
+    change_config(folder, model_type=None)
+    assert "neither architectures nor model_type names one of ours: GPT2" in complaint(folder)
 
 
 @pytest.mark.parametrize("named", [[7], ["GPT2ForTokenClassification"], {"a": 1}, [["x"]]])

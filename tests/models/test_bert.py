@@ -45,17 +45,24 @@ def test_every_parameter_learns():
         assert weight.grad is not None and weight.grad.abs().max() > 0, name
 
 
-def test_words_that_start_alike_look_at_their_like():
+def test_guided_heads_begin_by_looking_at_their_like_and_at_neighbours():
     torch.manual_seed(1)
-    sizes = {**SMALL, "model_size": 128, "heads": 4, "init_std": 0.05}
+    sizes = {**SMALL, "model_size": 192, "heads": 6, "init_std": 0.05}
     ids = torch.tensor([[1, 5, 6, 7, 2, 8, 6, 9, 2]])
-    shares = []
-    for std in (0.1, None):
-        model = Bert(BertConfig(**sizes, matching_std=std)).eval()
-        with watch(model) as seen:
-            model(MaskedTexts(ids, torch.ones_like(ids).bool()))
-        shares.append(float(seen["layers.0.attention"][0].weights[0, :, 2, 6].detach().mean()))
-    assert shares[0] > 0.2 > shares[1]
+    model = Bert(BertConfig(**sizes, guided=True)).eval()
+    with watch(model) as seen:
+        model(MaskedTexts(ids, torch.ones_like(ids).bool()))
+    looks = seen["layers.0.attention"][0].weights[0].detach()  # (head, query, key)
+    # The third word comes again as the seventh: but for itself, nothing is looked at more.
+    alike = looks[:2, 2].mean(dim=0)
+    assert alike.argsort(descending=True)[:2].tolist() == [2, 6]
+    for head, offset in ((2, 1), (3, -1)):
+        assert looks[head].diagonal(offset).mean() > 0.4
+
+
+def test_guided_heads_need_room():
+    with pytest.raises(ValueError, match=r"guided \(True\) needs 4 heads or more \(2\)"):
+        BertConfig(**{**SMALL, "model_size": 128, "heads": 2}, guided=True)
 
 
 def test_parts_that_are_left_out_are_not_there_and_say_so():

@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 import regard
-from benchmarks.results import RESULTS
+from benchmarks.sections import RESULTS
 from benchmarks.zoo import CHECKOUT, MAX_ENTRY_BYTES, MAX_ZOO_BYTES, folder_bytes, is_entry
 from regard.metrics import metric
 

@@ -105,8 +105,11 @@ def find_table(config: dict[str, Any], path: Path) -> tuple[Table, Architecture]
             found = table.find(name) if name or kind == table.model_type else None
             if found is not None:
                 return table, found
+    ours = ", ".join(architecture_names())
+    if not named and kind is None:
+        raise ValueError(f"{path}: neither architectures nor model_type names one of ours: {ours}")
     told = f"architectures ({str(named)[:80]})" if named else f"model_type ({str(kind)[:80]!r})"
-    raise ValueError(f"{path}: {told} is none that regard has: {', '.join(architecture_names())}")
+    raise ValueError(f"{path}: {told} is none that regard has: {ours}")
 
 
 def read_labels(config: dict[str, Any], path: Path) -> tuple[str, ...]:
