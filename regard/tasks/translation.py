@@ -22,11 +22,12 @@ from regard.data.files import find_file
 from regard.data.numbers import LANGUAGES, NumberExample, NumberNames
 from regard.data.splits import hold_out
 from regard.decoding import Hypothesis, decode, decode_watched
+from regard.layers.consistent import consistent_cross_entropy
 from regard.layers.output import linear_cross_entropy
 from regard.metrics import Links, Score, aer, bleu, chrf, exact_match
 from regard.tasks.answers import Candidate
 from regard.tasks.labels import ids_side, text_side, token_labels
-from regard.tasks.objective import Objective, Outcome
+from regard.tasks.objective import Objective, Outcome, Sum
 from regard.tasks.reinforce import Reinforced, draws_positions
 from regard.tasks.resources import Resources
 from regard.tasks.stepping import random_ids, step_through
@@ -48,17 +49,19 @@ class LinkedPairs(list[TextPair]):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationConfig:
-    """The [task] section: how translations are compared with references."""
+    """The [task] section: how translations are compared with references, and learned."""
 
     bleu_tokenize: str = "13a"  # sacrebleu's name; "none" for text that is tokenized already
+    consistency: float = 0.0  # how much two guesses under two dropouts must agree; 0: one guess
     discount: float = 1.0  # hard attention: how much later words count for a place looked at
     entropy_bonus: float = 0.01  # hard attention: what it is worth to stay undecided
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.discount <= 1.0:
             raise ValueError(f"discount ({self.discount}) must be from 0 to 1")
-        if self.entropy_bonus < 0.0:
-            raise ValueError(f"entropy_bonus ({self.entropy_bonus}) must be 0 or more")
+        for name in ("consistency", "entropy_bonus"):
+            if getattr(self, name) < 0.0:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be 0 or more")
 
 
 class Translation(Task[TextPairs]):
@@ -135,10 +138,16 @@ class Translation(Task[TextPairs]):
     # From batches to numbers
 
     def objective(self, model: nn.Module) -> Objective[Pairs]:
-        smoothing = self.recipe.training.label_smoothing
+        smoothing, settings = self.recipe.training.label_smoothing, self.settings
         if draws_positions(model):
-            settings = self.settings
+            if settings.consistency:
+                raise ValueError(
+                    f"consistency ({settings.consistency}) is for soft attention: two guesses of a "
+                    "hard one looked at different words"
+                )
             return Reinforced(model, smoothing, settings.discount, settings.entropy_bonus)
+        if settings.consistency:
+            return ConsistentTargetWord(model, smoothing, settings.consistency)
         return NextTargetWord(model, smoothing)
 
     def evaluate(
@@ -273,6 +282,29 @@ class NextTargetWord(Objective[Pairs]):
             features, output.weight, output.bias, batch.target_output, batch.loss_mask, smoothing
         )
         return Outcome({"loss": loss})
+
+
+class ConsistentTargetWord(NextTargetWord):
+    """The same of two guesses, and how far they are apart: see `regard.layers.consistent`."""
+
+    def __init__(self, model: nn.Module, label_smoothing: float, strength: float):
+        super().__init__(model, label_smoothing)
+        self.strength = strength
+
+    def forward(self, batch: Pairs, state: Any = None) -> Outcome:
+        if not self.training:
+            return super().forward(batch, state)
+        output = self.model.output
+        loss, divergence = consistent_cross_entropy(
+            (self.model.features(batch)[0], self.model.features(batch)[0]),
+            output.weight,
+            output.bias,
+            batch.target_output,
+            batch.loss_mask,
+            self.label_smoothing,
+            self.strength,
+        )
+        return Outcome({"loss": loss}, {"divergence": Sum(divergence, batch.tokens)})
 
 
 class Translate:

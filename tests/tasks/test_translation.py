@@ -13,7 +13,7 @@ from regard.data.buckets import Translations
 from regard.data.config import DataConfig
 from regard.models import build
 from regard.tasks.language_model import NextWord
-from regard.tasks.translation import NextTargetWord, Translation
+from regard.tasks.translation import ConsistentTargetWord, NextTargetWord, Translation
 
 PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 4, 6, 5])]
 PAD, START, END = 0, 1, 2
@@ -62,6 +62,28 @@ def test_labels_are_smoothed_in_training_alone(model):
     loss = objective(batch()).parts["loss"].item()
     assert loss == pytest.approx(by_hand(model, smoothing=0.2), rel=1e-5)
     assert objective.eval()(batch()).parts["loss"].item() == pytest.approx(by_hand(model), rel=1e-5)
+
+
+def test_two_guesses_without_dropout_are_one(model):
+    objective = ConsistentTargetWord(model.train(), label_smoothing=0.2, strength=5.0)
+    outcome = objective(batch())
+    wanted = pytest.approx(by_hand(model, smoothing=0.2), rel=1e-5)
+    assert outcome.parts["loss"].item() == wanted
+    assert outcome.reports["divergence"].value == 0
+    assert objective.eval()(batch()).parts["loss"].item() == pytest.approx(by_hand(model), rel=1e-5)
+
+
+def test_guesses_under_two_dropouts_differ_and_that_costs():
+    torch.manual_seed(1)
+    model = build("transformer", preset="tiny", vocabulary_size=11).train()
+    losses = []
+    for strength in (0.0, 5.0):
+        torch.manual_seed(2)
+        outcome = ConsistentTargetWord(model, 0.0, strength)(batch())
+        losses.append(outcome.parts["loss"].item())
+    assert outcome.reports["divergence"].value > 0
+    extra = 2.5 * outcome.reports["divergence"].value.item()
+    assert losses[1] - losses[0] == pytest.approx(extra, rel=1e-4)
 
 
 def test_a_language_model_s_labels_are_smoothed_in_training_alone():
