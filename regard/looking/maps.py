@@ -67,7 +67,8 @@ def arrange(
     they are over, if there is one."""
     before = 0 if image is None else 1
     count = before + len(panels)
-    across = min(count, ceil(sqrt(4 / 3 * count)))
+    down = ceil(count / ceil(sqrt(4 / 3 * count)))
+    across = ceil(count / down)  # of as many rows the fewest columns, so that none stays empty
     width, height = choose_cell_size(len(rows), len(columns), across)
     side = row_axis(rows, height, names[0])
     top = column_axis(columns, width, names[1])
@@ -82,15 +83,15 @@ def arrange(
         marks.append(Picture(left, upper, *size, image.cpu().numpy()))
         marks += [*side.labels(left, upper), *top.labels(left, upper)]
     for at, panel in enumerate(panels, start=before):
-        down, along = divmod(at, across)
-        x, y = left + along * pitch[0], upper + down * pitch[1]
-        title_y = y - 11 - (top.depth if down == 0 else 0)
+        row, along = divmod(at, across)
+        x, y = left + along * pitch[0], upper + row * pitch[1]
+        title_y = y - 11 - (top.depth if row == 0 else 0)
         marks += draw_title(panel, x, title_y, pitch[0] - gap)
         marks += draw_cells(panel, make_cells(panel, x, y, (width, height), view.scale))
         marks += side.labels(x, y) if along == 0 else []
-        marks += top.labels(x, y) if down == 0 else []
+        marks += top.labels(x, y) if row == 0 else []
     outer = left + across * pitch[0] - gap
-    lower = upper + ceil(count / across) * pitch[1] - gap - title_height
+    lower = upper + down * pitch[1] - gap - title_height
     marks += [side.draw_name(left, upper), top.draw_name(left, upper)]
     notes = [*side.notes(), *top.notes()]
     return frame(view, outer + top.overhang, lower, marks, notes)
