@@ -191,7 +191,11 @@ def main() -> None:
         peer, others = make_peer(folder), make_ctranslate2(folder)
         rows = [row for batch in (1, 8) for row in speed_rows(batch, folder, peer, others, clock)]
     title = f"GPT-2 124 M, greedy, {PROMPT} + {NEW} tokens, {torch.get_num_threads()} threads"
-    print_table(title, [*rows, quality_row()])
+    print_table(title, rows)
+    try:
+        print_table("what 8 bits cost", [quality_row()])
+    except ValueError as reason:  # the data of a language model of the zoo are not at hand
+        print(f"what 8 bits cost was not measured: {reason}")
 
 
 if __name__ == "__main__":
