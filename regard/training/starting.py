@@ -32,15 +32,20 @@ OWN = ("from", "fresh")
 
 
 def inherit(content: dict[str, Any]) -> None:
-    """Make the paths of model.from and text.from absolute, and fill in a [model] without a name."""
+    """Make the paths of model.from and text.from absolute, and fill in a [model] without a name.
+
+    A name of the zoo stays one, and means the same on another machine.
+    """
     for section in ("text", "model"):
         table = content.get(section)
         if isinstance(table, dict) and isinstance(table.get("from"), str):
-            table["from"] = str(find_run(table["from"]).absolute())
+            given = Path(table["from"])
+            if find_run(given) == given:
+                table["from"] = str(given.absolute())
     model = content.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("from"), str):
         return
-    place = Path(model["from"])
+    place = find_run(model["from"])
     # A folder of others has one model in it, whose settings are no choice of a recipe.
     if "name" not in model or is_hugging_face(place):
         theirs = open_start(place).model_section
@@ -92,7 +97,7 @@ def find_tokenizer(recipe: Recipe) -> Tokenizer | None:
     """The tokenizer of text.from, if it is given."""
     if recipe.text.from_run is None:
         return None
-    place = Path(recipe.text.from_run)
+    place = find_run(recipe.text.from_run)
     if place.is_file():
         return Tokenizer.load(place)
     tokenizer = open_start(place).tokenizer
@@ -109,7 +114,7 @@ def load_start(model: nn.Module, recipe: Recipe) -> None:
     """
     if "from" not in recipe.model:
         return
-    place = Path(recipe.model["from"])
+    place = find_run(recipe.model["from"])
     fresh = tuple(recipe.model.get("fresh", ()))
     wanted = {k: v for k, v in model.state_dict().items() if not starts_with_any(k, fresh)}
     held = open_start(place).weights(model)
