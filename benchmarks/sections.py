@@ -48,8 +48,8 @@ words' own vectors, the first and the second.
 BERTS = """
 ## A small BERT from raw text
 
-Held-out pairs of WikiText-2, half of them with a second text that follows the first. Whoever always
-says the commonest word is right so often as the third column tells.
+Held-out pairs of WikiText-2, half of them with a second text that follows the first. The third
+column is how often the commonest word of all would be right.
 
 | recipe | hidden words guessed | the commonest word | follows or not |
 |---|---|---|---|

@@ -1,6 +1,7 @@
 """What a translator is trained on, against plain torch."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -84,6 +85,15 @@ def test_guesses_under_two_dropouts_differ_and_that_costs():
     assert outcome.reports["divergence"].value > 0
     extra = 2.5 * outcome.reports["divergence"].value.item()
     assert losses[1] - losses[0] == pytest.approx(extra, rel=1e-4)
+
+
+def test_hard_attention_is_not_asked_twice():
+    recipe = numbers_recipe()
+    task = Translation(replace(recipe, task={**recipe.task, "consistency": 5.0}))
+    sizes = {"vocabulary_size": 11, "embedding_size": 4, "hidden_size": 4, "layers": 1}
+    assert isinstance(task.objective(build("luong", **sizes)), ConsistentTargetWord)
+    with pytest.raises(ValueError, match=r"consistency \(5.0\) is for soft attention"):
+        task.objective(build("luong", **sizes, scope="hard"))
 
 
 def test_a_language_model_s_labels_are_smoothed_in_training_alone():
