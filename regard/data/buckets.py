@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import torch
@@ -96,6 +96,11 @@ class Translations:
         lengths = [max(len(source), len(target) + 1) for source, target in pairs]
         self.buckets = Bucketed(lengths, tokens, seed)
 
+    def with_pairs(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Translations:
+        """Other pairs, in batches made alike."""
+        budget, seed = self.buckets.budget, self.buckets.seed
+        return Translations(pairs, self.start, self.end, self.pad, budget, seed)
+
     @property
     def summary(self) -> str:
         return f"{len(self.pairs):,} pairs"
@@ -112,6 +117,25 @@ class Translations:
         target_input, mask = pad_rows([[self.start, *t] for _, t in pairs], self.pad)
         target_output, _ = pad_rows([[*t, self.end] for _, t in pairs], self.pad)
         return Pairs(source, source_mask, target_input, target_output, mask)
+
+
+class Redrawn:
+    """Pairs that are other ones in every epoch: `draw(epoch)` says which, always the same."""
+
+    continues = False
+
+    def __init__(self, draw: Callable[[int], Translations]):
+        self.draw = lru_cache(maxsize=2)(draw)
+
+    @property
+    def summary(self) -> str:
+        return self.draw(0).summary
+
+    def batches(self, epoch: int) -> int:
+        return self.draw(epoch).batches(epoch)
+
+    def batch(self, epoch: int, index: int) -> Pairs:
+        return self.draw(epoch).batch(epoch, index)
 
 
 class Labelled:

@@ -15,9 +15,9 @@ from regard.attention import Label, Look, Side, make_looks, sides_of, watch
 from regard.config import Recipe
 from regard.data import corpora
 from regard.data.batches import Batch, Pairs
-from regard.data.buckets import Translations
+from regard.data.buckets import Redrawn, Translations
 from regard.data.config import Files
-from regard.data.feeds import Feed
+from regard.data.feeds import Feed, random_stream
 from regard.data.files import find_file
 from regard.data.numbers import LANGUAGES, NumberExample, NumberNames
 from regard.data.splits import hold_out
@@ -33,6 +33,7 @@ from regard.tasks.resources import Resources
 from regard.tasks.stepping import random_ids, step_through
 from regard.tasks.task import Check, Task, check_output
 from regard.text import Encoded, Tokenizer
+from regard.text.bpe_dropout import BPEDroppedTexts
 
 GENERATORS = "numbers-"
 TextPair = tuple[str, str]
@@ -52,6 +53,7 @@ class TranslationConfig:
     """The [task] section: how translations are compared with references, and learned."""
 
     bleu_tokenize: str = "13a"  # sacrebleu's name; "none" for text that is tokenized already
+    bpe_dropout: float = 0.0  # share of the merges passed over while training, anew every epoch
     consistency: float = 0.0  # how much two guesses under two dropouts must agree; 0: one guess
     discount: float = 1.0  # hard attention: how much later words count for a place looked at
     entropy_bonus: float = 0.01  # hard attention: what it is worth to stay undecided
@@ -59,6 +61,8 @@ class TranslationConfig:
     def __post_init__(self) -> None:
         if not 0.0 <= self.discount <= 1.0:
             raise ValueError(f"discount ({self.discount}) must be from 0 to 1")
+        if not 0.0 <= self.bpe_dropout <= 1.0:
+            raise ValueError(f"bpe_dropout ({self.bpe_dropout}) must be from 0 to 1")
         for name in ("consistency", "entropy_bonus"):
             if getattr(self, name) < 0.0:
                 raise ValueError(f"{name} ({getattr(self, name)}) must be 0 or more")
@@ -116,7 +120,11 @@ class Translation(Task[TextPairs]):
         return Resources(tokenizer or Tokenizer.train(sides, self.recipe.text, self.roles))
 
     def training_feed(self, corpus: TextPairs, resources: Resources) -> Feed[Pairs]:
-        return self._feed(corpus, resources.words, self.recipe.seed)
+        whole = self._feed(corpus, resources.words, self.recipe.seed)
+        rate = self.settings.bpe_dropout
+        if not rate:
+            return whole
+        return redraw_pieces(whole, corpus, resources.words, rate, self.recipe.seed)
 
     def scoring_feed(self, corpus: TextPairs, resources: Resources) -> Feed[Pairs]:
         return self._feed(corpus, resources.words, None)
@@ -390,6 +398,22 @@ def collate(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], words: Tokeniz
     """Pairs of ids as one batch."""
     start, end, pad = (words.id_of_role(role) for role in ("start", "end", "pad"))
     return Translations(pairs, start, end, pad, tokens=1).collate(pairs)
+
+
+def redraw_pieces(
+    feed: Translations, pairs: TextPairs, words: Tokenizer, rate: float, seed: int
+) -> Redrawn:
+    """The same pairs with their words cut anew every epoch."""
+    sides = [BPEDroppedTexts(side, words, rate) for side in zip(*pairs, strict=True)]
+
+    def draw(epoch: int) -> Translations:
+        sources, targets = (
+            each.draw(random_stream(seed, epoch, side).initial_seed())
+            for side, each in enumerate(sides)
+        )
+        return feed.with_pairs(list(zip(sources, targets, strict=True)))
+
+    return Redrawn(draw)
 
 
 def number_names(generator: str) -> NumberNames:

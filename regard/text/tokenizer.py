@@ -267,10 +267,15 @@ class Tokenizer:
         holds them or not; for kind word."""
         if self.kind != "word":
             raise ValueError(f"kind ({self.kind!r}) must be word: others know pieces, and no words")
+        return self.stretches_of(text)
+
+    def stretches_of(self, text: str) -> list[str]:
+        """The folded stretches of a text that no piece crosses: words, with the mark before them
+        that pieces are to have; for kinds that cut a text before they look for pieces."""
         check_writable(text)
         fold, cut = self._inner.normalizer, self._inner.pre_tokenizer
         folded = text if fold is None else fold.normalize_str(text)
-        return [word for word, _ in cut.pre_tokenize_str(folded)]
+        return [stretch for stretch, _ in cut.pre_tokenize_str(folded)]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, specials left out; the unknown is shown, for it stands for something."""

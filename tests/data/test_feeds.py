@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.data.buckets import Bucketed, Sentences, Translations
+from regard.data.buckets import Bucketed, Redrawn, Sentences, Translations
 from regard.data.feeds import random_stream
 from regard.data.streams import Columns, Packed, PackedInOrder, Windows
 
@@ -82,6 +82,15 @@ def test_translations_shift_the_target_behind_its_start():
     assert batch.source.tolist() == [[5]]
     assert batch.target_input.tolist() == [[1, 6, 7]]
     assert batch.target_output.tolist() == [[6, 7, 2]]
+
+
+def test_redrawn_pairs_are_those_of_the_epoch_whenever_asked():
+    whole = Translations([([5], [6]), ([7, 8], [9])], start=0, end=1, pad=2, tokens=100, seed=3)
+    feed = Redrawn(lambda epoch: whole.with_pairs([([5 + epoch], [6]), ([7] * epoch, [9])]))
+    for epoch in (1, 2, 4, 1):
+        rows = feed.batch(epoch, 0).source.tolist()
+        assert sorted(rows) == sorted([[5 + epoch] + [2] * (epoch - 1), [7] * epoch])
+    assert feed.batches(3) == 1 and feed.summary == "2 pairs"
 
 
 def test_packed_words_are_never_predicted_from_another_sentence():

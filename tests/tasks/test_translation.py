@@ -15,6 +15,7 @@ from regard.data.config import DataConfig
 from regard.models import build
 from regard.tasks.language_model import NextWord
 from regard.tasks.translation import ConsistentTargetWord, NextTargetWord, Translation
+from regard.text import TextConfig, Tokenizer
 
 PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 4, 6, 5])]
 PAD, START, END = 0, 1, 2
@@ -94,6 +95,49 @@ def test_hard_attention_is_not_asked_twice():
     assert isinstance(task.objective(build("luong", **sizes)), ConsistentTargetWord)
     with pytest.raises(ValueError, match=r"consistency \(5.0\) is for soft attention"):
         task.objective(build("luong", **sizes, scope="hard"))
+
+
+def bpe_task(tmp_path, **settings):
+    lines = "barking dogs\nlower newer lowest\n"
+    for side in ("source", "target"):
+        (tmp_path / side).write_text(lines)
+    recipe = Recipe(
+        task={"kind": "translation", **settings},
+        model={"name": "transformer"},
+        training=TrainingConfig(epochs=1),
+        data=DataConfig(train=[str(tmp_path / "source"), str(tmp_path / "target")]),
+        text=TextConfig(kind="bpe", vocabulary_size=60),
+    )
+    task = Translation(recipe)
+    pairs = task.read("train")
+    return task, pairs, task.prepare(pairs, None)
+
+
+def test_with_bpe_dropout_every_epoch_cuts_the_words_anew_and_scoring_never(tmp_path):
+    task, pairs, resources = bpe_task(tmp_path, bpe_dropout=0.5)
+    feed, words = task.training_feed(pairs, resources), resources.words
+    epochs = [feed.batch(epoch, 0) for epoch in range(6)]
+    sources = [sorted(batch.source.tolist()) for batch in epochs]
+    assert len({str(rows) for rows in sources}) > 1
+    again = task.training_feed(pairs, resources).batch(3, 0)
+    assert torch.equal(again.source, epochs[3].source)
+    assert torch.equal(again.target_output, epochs[3].target_output)
+    for batch in epochs:
+        assert sorted(map(words.decode, batch.source.tolist())) == sorted(s for s, _ in pairs)
+        assert sorted(map(words.decode, batch.target_output.tolist())) == sorted(
+            t for _, t in pairs
+        )
+    scored = task.scoring_feed(pairs, resources)
+    assert [list(s) for s, _ in scored.pairs] == [words.encode(s).ids for s, _ in pairs]
+
+
+def test_bpe_dropout_needs_pieces_that_are_merged(tmp_path):
+    task, pairs, resources = bpe_task(tmp_path, bpe_dropout=0.5)
+    words = Tokenizer.train(iter(["a b"]), TextConfig(), task.roles)
+    with pytest.raises(ValueError, match=r"bpe_dropout \(0\.5\) is for text\.kind 'bpe'"):
+        task.training_feed(pairs, replace(resources, tokenizer=words))
+    with pytest.raises(ValueError, match=r"bpe_dropout \(2\.0\) must be from 0 to 1"):
+        bpe_task(tmp_path, bpe_dropout=2.0)
 
 
 def test_a_language_model_s_labels_are_smoothed_in_training_alone():
