@@ -34,7 +34,7 @@ from regard.data.buckets import Translations, pad_rows
 from regard.decoding import DecodingConfig, decode
 from regard.decoding.packed import pack
 from regard.models.transformer import Transformer, TransformerConfig, TransformerState
-from regard.tasks.translation import NextTargetWord
+from regard.tasks.target_words import NextTargetWord
 from regard.training.memory import keep_freed_memory
 from regard.training.optimizers import clip_gradients, gradient_norm
 

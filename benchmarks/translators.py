@@ -31,7 +31,7 @@ from regard.decoding import decode
 from regard.decoding.config import DecodingConfig
 from regard.models.bahdanau import Bahdanau, BahdanauConfig
 from regard.models.luong import Luong, LuongConfig
-from regard.tasks.translation import NextTargetWord
+from regard.tasks.target_words import NextTargetWord
 from regard.training.memory import keep_freed_memory
 
 START, END, PAD = 1, 2, 0

@@ -22,15 +22,14 @@ from regard.data.files import find_file
 from regard.data.numbers import LANGUAGES, NumberExample, NumberNames
 from regard.data.splits import hold_out
 from regard.decoding import Hypothesis, decode, decode_watched
-from regard.layers.consistent import consistent_cross_entropy
-from regard.layers.output import linear_cross_entropy
 from regard.metrics import Links, Score, aer, bleu, chrf, exact_match
 from regard.tasks.answers import Candidate
 from regard.tasks.labels import ids_side, text_side, token_labels
-from regard.tasks.objective import Objective, Outcome, Sum
+from regard.tasks.objective import Objective
 from regard.tasks.reinforce import Reinforced, draws_positions
 from regard.tasks.resources import Resources
 from regard.tasks.stepping import random_ids, step_through
+from regard.tasks.target_words import ConsistentTargetWord, NextTargetWord
 from regard.tasks.task import Check, Task, check_output
 from regard.text import Encoded, Tokenizer
 from regard.text.bpe_dropout import BPEDroppedTexts
@@ -272,47 +271,6 @@ class Translation(Task[TextPairs]):
     def join(self, said: str, source: str) -> str:
         """What the model says, as a user writes it: ein und zwanzig → einundzwanzig."""
         return said if self.names is None else self.names.join(said, source)
-
-
-class NextTargetWord(Objective[Pairs]):
-    """loss = −Σ log p(target word | source, target words before it). The logits of a large
-    vocabulary never exist whole."""
-
-    def __init__(self, model: nn.Module, label_smoothing: float = 0.0):
-        super().__init__(model)
-        self.label_smoothing = label_smoothing
-
-    def forward(self, batch: Pairs, state: Any = None) -> Outcome:
-        features, _ = self.model.features(batch)  # (batch, target, features)
-        output = self.model.output
-        smoothing = self.label_smoothing if self.training else 0.0
-        loss = linear_cross_entropy(
-            features, output.weight, output.bias, batch.target_output, batch.loss_mask, smoothing
-        )
-        return Outcome({"loss": loss})
-
-
-class ConsistentTargetWord(NextTargetWord):
-    """The same of two guesses, and how far they are apart: see `regard.layers.consistent`."""
-
-    def __init__(self, model: nn.Module, label_smoothing: float, strength: float):
-        super().__init__(model, label_smoothing)
-        self.strength = strength
-
-    def forward(self, batch: Pairs, state: Any = None) -> Outcome:
-        if not self.training:
-            return super().forward(batch, state)
-        output = self.model.output
-        loss, divergence = consistent_cross_entropy(
-            (self.model.features(batch)[0], self.model.features(batch)[0]),
-            output.weight,
-            output.bias,
-            batch.target_output,
-            batch.loss_mask,
-            self.label_smoothing,
-            self.strength,
-        )
-        return Outcome({"loss": loss}, {"divergence": Sum(divergence, batch.tokens)})
 
 
 class Translate:

@@ -14,7 +14,8 @@ from regard.data.buckets import Translations
 from regard.data.config import DataConfig
 from regard.models import build
 from regard.tasks.language_model import NextWord
-from regard.tasks.translation import ConsistentTargetWord, NextTargetWord, Translation
+from regard.tasks.target_words import ConsistentTargetWord, NextTargetWord
+from regard.tasks.translation import Translation
 from regard.text import TextConfig, Tokenizer
 
 PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 4, 6, 5])]
