@@ -63,17 +63,13 @@ def row(place: Path) -> str:
     recipe, values = read(place)
     record = [json.loads(line) for line in (place / "record.jsonl").read_text().splitlines()]
     (metric, expected), *_ = recipe["evaluation"]["expected"].items()
-    # An evaluation tells its own seconds; steps tell those since the run began.
-    told = [line for line in record if line["event"] == "train"] or record
-    seconds = max(line.get("seconds", 0) for line in told)
     steps = max(line["step"] for line in record)
-    threads = record[-1].get("threads", 2)
     cells = [
         f"`{place.name}`",
         f"{metric} {values[metric]:.4g}",
         f"{values['test'][metric]:.4g}" if "test" in values else "",
         f"{expected:g}",
-        f"{seconds / 60:.1f}" + (" on one core" if threads == 1 else ""),
+        sections.minutes(place),
         f"{steps:,}",
         f"`{values['signature']}`".replace("|", "\\|"),
     ]
@@ -84,7 +80,8 @@ def write_page() -> str:
     """docs/results.md, and its text."""
     places = sorted(path.parent for path in RESULTS.glob("*/evaluation.json"))
     page = HEAD + "".join(row(place) for place in places)
-    page += sections.language_models(places) + sections.luong() + sections.lengths()
+    page += sections.language_models(places) + sections.luong()
+    page += sections.translators(places) + sections.lengths()
     page += sections.elmo_mix() + sections.berts(places) + sections.backpacks(places)
     page += sections.zoo(places)
     PAGE.write_text(page, encoding="utf-8")
