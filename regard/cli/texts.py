@@ -59,7 +59,9 @@ def decoding_options(command: Callable[..., Any]) -> Callable[..., Any]:
     methods = click.Choice(["greedy", "sample", "beam"])
     penalties = click.Choice(["none", "gnmt", "average", "power"])
     stoppings = click.Choice(["exact", "hf", "hf-early", "hf-never"])
+    precisions = click.Choice(["float32", "int8"])
     for option in (
+        click.option("--weights", type=precisions, help="int8: matrices in 8 bits, for speed."),
         click.option(
             "--sliding",
             is_flag=True,

@@ -5,11 +5,11 @@ compute and everything to read, so that the layout of a matrix decides:
 
 one row     (input, output), so that a row of it is added at a time
 few rows    oneDNN's own blocks
-many rows   as trained: a prompt has something to compute
+many rows   as trained: a long prompt has something to compute
 
 With `weights="int8"` matrices are rounded to 8 bits, one scale for each output, and read in a
-quarter of the time; what is multiplied by them is rounded row by row on its way in. Prompts are
-read with the matrices as trained.
+quarter of the time; what is multiplied by them is rounded row by row on its way in. Prompts of more
+than `MAX_FEW_ROWS` tokens, all rows together, are read with the matrices as trained.
 
 Nothing of this is visible in a model: `pack` makes a copy that shares all parameters and swaps its
 linear layers.

@@ -73,7 +73,8 @@ def check_output(output: str | None, found: str) -> None:
     if output is not None and found != output:
         raise ValueError(
             f"output ({output!r}) came out as {found!r} when it was decoded again: in a batch of "
-            "another size the last digits differ; ask for this text alone to look at its answer"
+            "another size the last digits differ, and with weights 'int8' the first ones; ask for "
+            "this text alone, with weights 'float32', to look at its answer"
         )
 
 

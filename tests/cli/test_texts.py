@@ -171,6 +171,20 @@ def test_options_that_do_not_go_together_are_refused(words, message, model):
     assert message in refused("generate", model, *words)
 
 
+def test_matrices_can_be_rounded_to_8_bits_from_the_command_line(folder):
+    place = folder / "wide"
+    wide = WORDS.replace('name = "rnn"', 'name = "gpt2"\nlayers = 1\nheads = 2')
+    (folder / "wide.toml").write_text(wide.replace("hidden_size = 8", "model_size = 128"))
+    assert typed("train", folder / "wide.toml", "--out", place).exit_code == 0
+    asked = ("generate", place, "the cat sees", "--longest", "1", "--json")
+    exact = json.loads(said(*asked))["score"]
+    rounded = json.loads(said(*asked, "--weights", "int8"))["score"]
+    assert rounded != exact
+    assert rounded == pytest.approx(exact, abs=0.02)
+    assert json.loads(said(*asked, "--weights", "float32"))["score"] == exact
+    assert "'int4' is not one of" in refused("generate", place, "the", "--weights", "int4")
+
+
 def test_nothing_to_translate_is_said(translator):
     assert "nothing to translate" in refused("translate", translator)
 
