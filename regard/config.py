@@ -26,7 +26,7 @@ COUNTS = (
 class ScheduleConfig:
     """[training.schedule]: `kind`, and the numbers that kind uses."""
 
-    kind: ScheduleKind = "constant"
+    kind: ScheduleKind = "constant"  # how the rate goes on from `rate`
     warmup: int = 0  # steps over which the rate rises from 0 (all kinds)
     steps: int | None = None  # cosine, linear, one-cycle: where it ends; training.steps if left out
     floor: float = 0.0  # cosine, linear, plateau: the least share of the rate
@@ -48,35 +48,36 @@ class TrainingConfig:
     """How long, how much at once, and with what steps."""
 
     feed: str | None = None  # how examples become batches; the task's first way if left out
-    epochs: int | None = None
+    epochs: int | None = None  # one of these two says how long
     steps: int | None = None
     batch: int = 32  # rows at once (columns, windows, packed)
     tokens: int = 4096  # tokens at once (sentences)
     length: int = 64  # positions at once (columns, windows, packed)
-    accumulate: int = 1
+    accumulate: int = 1  # batches that make one step
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
-    rate: float = 1e-3
-    betas: tuple[float, float] = (0.9, 0.999)
-    epsilon: float = 1e-8
-    momentum: float = 0.0
+    rate: float = 1e-3  # the highest, where a schedule changes it
+    betas: tuple[float, float] = (0.9, 0.999)  # adam, adamw
+    epsilon: float = 1e-8  # adam, adamw
+    momentum: float = 0.0  # sgd
     weight_decay: float = 0.0
-    clip: float | None = None
-    label_smoothing: float = 0.0
-    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    clip: float | None = None  # the largest norm of all gradients together
+    label_smoothing: float = 0.0  # the share of each target that goes to all words alike
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)  # a section of its own
     evaluate_every: int | None = None  # steps; every epoch if left out
     save_every: int | None = None  # steps; at every evaluation if left out
-    log_every: int = 50
-    keep: int = 2  # checkpoints
+    log_every: int = 50  # steps
+    keep: int = 2  # checkpoints, the newest ones
     average: int = 0  # weights of the last so many checkpoints, averaged at the end
-    ema: float = 0.0
+    ema: float = 0.0  # what a moving average of the weights keeps of itself at each step
     patience: int | None = None  # evaluations without gain before stopping early
     restore_best: bool = True  # end with the weights of the best evaluation
     precision: Literal["fp32", "bf16"] = "fp32"
-    compile: bool = False
-    checkpointing: bool = False
-    sharding: Literal["none", "fsdp"] = "none"
-    tensorboard: bool = False
-    probes: list[str | list[str]] = field(default_factory=list)  # a text, or [source, target]
+    compile: bool = False  # by torch.compile
+    checkpointing: bool = False  # activations are computed again, which saves memory
+    sharding: Literal["none", "fsdp"] = "none"  # of several processes, under torchrun
+    tensorboard: bool = False  # write the record for it, too
+    # texts that are looked at with every evaluation, or pairs [source, target]
+    probes: list[str | list[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if (self.epochs is None) == (self.steps is None):
@@ -103,12 +104,12 @@ class TrainingConfig:
 class EvaluationConfig:
     """What a run is judged by, and what to expect of this recipe on two cores."""
 
-    batch: int = 16
+    batch: int = 16  # rows at once
     select: str | None = None  # the metric that chooses the best weights; the task's own if None
-    expected: dict[str, float] = field(default_factory=dict)
-    minutes: float | None = None
-    memory_mb: float | None = None
-    note: str = ""
+    expected: dict[str, float] = field(default_factory=dict)  # metric → score
+    minutes: float | None = None  # of training
+    memory_mb: float | None = None  # at its peak
+    note: str = ""  # what `regard recipes` says besides
 
 
 @dataclass(frozen=True, kw_only=True)

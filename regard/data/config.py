@@ -12,19 +12,19 @@ Files = str | list[str] | None
 class DataConfig:
     """Files, or a generator that needs none."""
 
-    train: Files = None
+    train: Files = None  # a file, or [source, target]; .gz and .xz as they are
     valid: Files = None
     test: Files = None
-    format: str = "text"
+    format: str = "text"  # or "tsv", "csv", "jsonl"
     columns: list[str | int] | None = None  # what is read first, then what is wanted
     vectors: str | None = None  # word vectors to start from: a word and its numbers a line
-    root: str | None = None
-    # Lines ended by </s>, the sentences found in each line, or the text as it stands.
+    root: str | None = None  # where relative paths begin; else $REGARD_DATA, or the recipe
+    # lines ended by </s>, the sentences found in each line, or the text as it stands
     unit: Literal["line", "sentence", "character"] = "line"
     valid_share: float = 0.0  # without data.valid: the last share of data.train
     generator: str | None = None  # e.g. "numbers-de"
     examples: int = 20_000  # how many the generator makes for training
-    valid_examples: int = 1_000
+    valid_examples: int = 1_000  # and for the other splits
     test_examples: int = 1_000
     set: str = ""  # what people call the data, for the message when it is missing
     source: str = ""  # where people get it

@@ -33,15 +33,15 @@ class DecodingConfig:
     """
 
     method: Method = "greedy"
-    beam: int = 5
-    length_penalty: Penalty = "gnmt"
+    beam: int = 5  # hypotheses of a sentence that go on side by side
+    length_penalty: Penalty = "gnmt"  # what log P is divided by
     length_alpha: float = 0.6  # α, for gnmt and power
-    stopping: Stopping = "exact"
+    stopping: Stopping = "exact"  # when a beam is done; hf: as Hugging Face's `generate`
     n_best: int = 1  # hypotheses handed back: of the beam, or draws of the sampler
     temperature: float = 1.0  # 0 is greedy
     top_k: int | None = None  # draw from the k likeliest words only
     top_p: float = 1.0  # draw from the fewest words that hold this much probability
-    seed: int = 0
+    seed: int = 0  # of the draws
     longest: int = 256  # words, the end among them
     longest_factor: float | None = None  # also no more than this times the length of the source
     shortest: int = 0  # words before the end may come

@@ -52,9 +52,9 @@ class AttentiveConfig(RecurrentConfig):
     the paper's score, on the small model of Zaremba et al. (2014)."""
 
     window: int = 15  # how many earlier states may be seen
-    include_current: bool = False
-    split: str = "none"
-    score: str = "additive"
+    include_current: bool = False  # the state that looks may see itself
+    split: str = "none"  # or "key-value", "key-value-predict"
+    score: str = "additive"  # or "dot", "scaled-dot", "general"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -39,9 +39,9 @@ class DANConfig:
     embedding_size: int = 300
     hidden_size: int = 300
     layers: int = 3
-    word_dropout: float = 0.3
+    word_dropout: float = 0.3  # whole words
     dropout: float = 0.0  # of the mean and the hidden layers; not in the paper
-    activation: str = "relu"
+    activation: str = "relu"  # or "tanh"
     init_range: float | None = None  # the words' vectors start within ±; None: normal
     train_vectors: bool = True  # False keeps given vectors as they are
 

@@ -60,17 +60,17 @@ class GPT2Config:
     layers: int = 12
     heads: int = 12
     feedforward_size: int | None = None  # None: four times the model's
-    activation: str = "gelu-tanh"
-    norm: str = "pre"
-    positions: str = "learned"
-    tied: bool = True
+    activation: str = "gelu-tanh"  # relu, gelu, gelu-tanh, silu, tanh
+    norm: str = "pre"  # before each block and once at the end; post: behind each sum
+    positions: str = "learned"  # or "sinusoidal", "rotary"
+    tied: bool = True  # the output layer reads the embedding's table
     bias: bool = True
     dropout: float = 0.1
     attention_dropout: float | None = None  # of the attention weights; None: as everywhere
     embedding_dropout: float | None = None  # before the first layer; None: as everywhere
     scaled_by_size: bool = True  # scores are divided by √(head size),
     scaled_by_layer: bool = False  # and those of the n-th layer by n
-    init_std: float = 0.02
+    init_std: float = 0.02  # of all matrices, at first
     eps: float = 1e-5
 
     def __post_init__(self) -> None:

@@ -80,12 +80,12 @@ class LuongConfig:
     embedding_size: int = 1000
     hidden_size: int = 1000
     layers: int = 4
-    score: str = "general"
-    scope: str = "local-p"
+    score: str = "general"  # or "dot", "concat", "location"
+    scope: str = "local-p"  # or "global", "local-m", "hard"
     reach: int = 10  # local scopes: the window is [p − reach, p + reach]
     longest: int = 100  # location: source positions it knows
     expected_share: float = 0.5  # hard: how often, in training, the mean is read instead of a draw
-    input_feeding: bool = True
+    input_feeding: bool = True  # what was decided is read with the next word
     reverse: bool = True  # read the source backward; positions stay those of the words
     tied: bool = False  # the output layer reads the embedding's table
     shared: bool = False  # words of source and target have one table, for units they have in common

@@ -35,7 +35,7 @@ class MLPConfig:
     outputs: int
     hidden_size: int = 3
     layers: int = 1  # hidden ones
-    activation: str = "tanh"
+    activation: str = "tanh"  # sigmoid, tanh, relu
     features: str = "learned"  # or "hand-made": each unit of the first layer sees one subproblem
 
     def __post_init__(self) -> None:

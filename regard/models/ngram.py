@@ -55,7 +55,7 @@ class NgramConfig:
 
     vocabulary_size: int
     order: int = 5
-    smoothing: str = "kneser-ney"
+    smoothing: str = "kneser-ney"  # or "additive", "stupid-backoff"
     added_count: float = 1.0  # of additive smoothing: 1 is Laplace, less is Lidstone
     backoff: float = 0.4  # of stupid backoff
     unknown: int | None = None

@@ -46,10 +46,10 @@ class NTMConfig:
 
     inputs: int
     outputs: int
-    controller: str = "lstm"
-    controller_size: int = 100
+    controller: str = "lstm"  # or "feedforward", one layer without a memory
+    controller_size: int = 100  # of its hidden layer
     slots: int = 128  # places of the memory
-    slot_size: int = 20
+    slot_size: int = 20  # numbers in each
     read_heads: int = 1
     write_heads: int = 1
     reach: int = 1  # the largest step of a shift

@@ -36,7 +36,7 @@ class RecurrentConfig:
     """
 
     vocabulary_size: int
-    kind: str = "lstm"
+    kind: str = "lstm"  # or "rnn", "rnn-relu", "gru"
     layers: int = 2
     hidden_size: int = 200
     embedding_size: int | None = None  # None: the hidden size

@@ -61,14 +61,14 @@ class TransformerConfig:
 
     vocabulary_size: int  # of the target
     source_vocabulary_size: int | None = None  # None: the target's
-    layers: int = 6  # of the decoder, and of the encoder if encoder_layers is left out
-    encoder_layers: int | None = None
+    layers: int = 6  # of the decoder
+    encoder_layers: int | None = None  # None: as many as the decoder
     model_size: int = 512
     heads: int = 8
     feedforward_size: int = 2048
-    activation: str = "relu"
-    norm: str = "post"  # behind each sum, or before each block: see `Residual`
-    positions: str = "sinusoidal"
+    activation: str = "relu"  # relu, gelu, gelu-tanh, silu, tanh
+    norm: str = "post"  # behind each sum; pre: before each block and once at the end
+    positions: str = "sinusoidal"  # or "learned", "rotary"
     longest: int = 512  # positions that are learned, if they are
     tied: bool = True  # the output layer reads the embedding's table
     shared: bool = True  # words of source and target have one table, for units they have in common

@@ -33,7 +33,7 @@ class WindowConfig:
     order: int = 5  # n: a word is predicted from the n − 1 before it
     embedding_size: int = 30
     hidden_size: int = 100
-    direct: bool = False
+    direct: bool = False  # the output reads the words' vectors, too
     dropout: float = 0.0  # of the words' vectors and the hidden layer; not in the paper
     init_range: float = 0.1  # the words' vectors start within ±, near to each other
 

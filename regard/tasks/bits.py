@@ -32,7 +32,7 @@ VISITED = 0.01
 class BitConfig:
     """The [task] section: which episodes, and how long they are in training and afterwards."""
 
-    pattern: str = "copy"
+    pattern: str = "copy"  # or "repeat-copy", "recall"
     width: int = 8  # bits of a vector
     shortest: int = 1  # of the sequences in training
     longest: int = 20

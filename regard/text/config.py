@@ -14,23 +14,18 @@ KINDS = WHOLE_KINDS + PIECE_KINDS
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig:
-    """Which pieces a text is cut into, and how many different ones there are.
+    """Which pieces a text is cut into, and how many different ones there are."""
 
-    `vocabulary_size` counts the specials too; None keeps every type seen, for words and characters.
-    `minimum_count` is what a word, a character or a merged piece must reach to be kept.
-    `specials` None leaves them to the task. `roles` spells the special of a role otherwise than
-    usual, as {"mask": "[BLANK]"}, and declares roles beyond those of the task.
-    `split_punctuation` makes marks words of their own, for kind word and text as people write it.
-    """
-
-    kind: str = "word"
+    kind: str = "word"  # or "character", "bpe", "byte-bpe", "wordpiece", "unigram"
+    # With the specials; words and characters may leave it out, and every one seen is kept.
     vocabulary_size: int | None = None
-    minimum_count: int = 1
+    minimum_count: int = 1  # that a word, a character or a merged piece must reach to be kept
     lowercase: bool = False
-    split_punctuation: bool = False
-    specials: tuple[str, ...] | None = None
+    split_punctuation: bool = False  # kind word: marks are words of their own
+    specials: tuple[str, ...] | None = None  # all special tokens, instead of those of the task
+    # How the special of a role is spelled, as {"mask": "[BLANK]"}, also of roles the task has not.
     roles: dict[str, str] | None = None
-    from_run: str | None = None  # `text.from` in a recipe: a run folder, or a tokenizer.json
+    from_run: str | None = None  # a run folder or a tokenizer.json, in place of all other keys
 
     def __post_init__(self) -> None:
         if self.from_run is not None:
