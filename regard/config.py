@@ -109,7 +109,7 @@ class EvaluationConfig:
     expected: dict[str, float] = field(default_factory=dict)  # metric → score
     minutes: float | None = None  # of training
     memory_mb: float | None = None  # at its peak
-    note: str = ""  # what `regard recipes` says besides
+    note: str = ""  # why the score is a target, where it was not measured
 
 
 @dataclass(frozen=True, kw_only=True)
