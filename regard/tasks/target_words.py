@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from regard.data.batches import Pairs
 from regard.layers.consistent import consistent_cross_entropy
@@ -31,14 +33,23 @@ class NextTargetWord(Objective[Pairs]):
 
 
 class ConsistentTargetWord(NextTargetWord):
-    """The same of two guesses, and how far they are apart: see `regard.layers.consistent`."""
+    """The same of two guesses, and how far they are apart: see `regard.layers.consistent`.
 
-    def __init__(self, model: nn.Module, label_smoothing: float, strength: float):
+    The first steps may do without: until a model knows something, agreeing teaches it little and
+    takes twice the time.
+    """
+
+    steps: Tensor
+
+    def __init__(
+        self, model: nn.Module, label_smoothing: float, strength: float, first_step: int = 0
+    ):
         super().__init__(model, label_smoothing)
-        self.strength = strength
+        self.strength, self.first_step = strength, first_step
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
 
     def forward(self, batch: Pairs, state: Any = None) -> Outcome:
-        if not self.training:
+        if not self.training or self.steps < self.first_step:
             return super().forward(batch, state)
         output = self.model.output
         loss, divergence = consistent_cross_entropy(
@@ -51,3 +62,6 @@ class ConsistentTargetWord(NextTargetWord):
             self.strength,
         )
         return Outcome({"loss": loss}, {"divergence": Sum(divergence, batch.tokens)})
+
+    def finish_step(self, means: Mapping[str, float]) -> None:
+        self.steps += 1

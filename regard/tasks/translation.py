@@ -54,6 +54,7 @@ class TranslationConfig:
     bleu_tokenize: str = "13a"  # sacrebleu's name; "none" for text that is tokenized already
     bpe_dropout: float = 0.0  # share of the merges passed over while training, anew every epoch
     consistency: float = 0.0  # how much two guesses under two dropouts must agree; 0: one guess
+    consistency_from: int = 0  # the step from which there are two guesses
     discount: float = 1.0  # hard attention: how much later words count for a place looked at
     entropy_bonus: float = 0.01  # hard attention: what it is worth to stay undecided
 
@@ -62,7 +63,7 @@ class TranslationConfig:
             raise ValueError(f"discount ({self.discount}) must be from 0 to 1")
         if not 0.0 <= self.bpe_dropout <= 1.0:
             raise ValueError(f"bpe_dropout ({self.bpe_dropout}) must be from 0 to 1")
-        for name in ("consistency", "entropy_bonus"):
+        for name in ("consistency", "consistency_from", "entropy_bonus"):
             if getattr(self, name) < 0.0:
                 raise ValueError(f"{name} ({getattr(self, name)}) must be 0 or more")
 
@@ -154,7 +155,9 @@ class Translation(Task[TextPairs]):
                 )
             return Reinforced(model, smoothing, settings.discount, settings.entropy_bonus)
         if settings.consistency:
-            return ConsistentTargetWord(model, smoothing, settings.consistency)
+            return ConsistentTargetWord(
+                model, smoothing, settings.consistency, settings.consistency_from
+            )
         return NextTargetWord(model, smoothing)
 
     def evaluate(

@@ -98,6 +98,26 @@ def test_hard_attention_is_not_asked_twice():
         task.objective(build("luong", **sizes, scope="hard"))
 
 
+def test_two_guesses_begin_at_the_step_that_is_named_and_a_resumed_run_knows_it(tmp_path):
+    task, pairs, resources = bpe_task(tmp_path, consistency=5.0, consistency_from=2)
+    sizes = {"vocabulary_size": resources.words.size, "model_size": 8, "heads": 2, "layers": 1}
+    model = build("transformer", **sizes, feedforward_size=8).train()
+    objective, batch = task.objective(model), task.training_feed(pairs, resources).batch(0, 0)
+
+    def guesses_twice(objective):
+        return "divergence" in objective(batch).reports
+
+    assert not guesses_twice(objective)
+    objective.finish_step({})
+    assert not guesses_twice(objective)
+    objective.finish_step({})
+    assert guesses_twice(objective)
+    resumed = task.objective(model)
+    resumed.load_state_dict(objective.own_state(), strict=False)
+    assert guesses_twice(resumed)
+    assert not guesses_twice(objective.eval())
+
+
 def bpe_task(tmp_path, **settings):
     lines = "barking dogs\nlower newer lowest\n"
     for side in ("source", "target"):
