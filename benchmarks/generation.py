@@ -2,11 +2,11 @@
 
 Greedy, a prompt of 32 tokens and 128 new ones, in batches of 1 and 8, float32 and 8 bits. The
 weights are random, which takes as long as any others; all read the same ones, and in float32 regard
-and transformers must say the same words. The competitors take turns, medians are compared, and
-beside them stands the share of the machine's memory bandwidth that float32 at batch 1 comes to:
-every weight is read once for each word. CTranslate2 is left out where it is not installed
-(pip install -c constraints.txt ctranslate2). `--cpu-time` compares the processor time of one
-thread, for a machine with other work to do.
+and transformers must say the same words. Each competitor has a process of its own; they take turns,
+medians are compared, and beside them stands the share of the machine's memory bandwidth that
+float32 at batch 1 comes to: every weight is read once for each word. CTranslate2 is left out where
+it is not installed (pip install -c constraints.txt ctranslate2). `--cpu-time` compares the
+processor time of one thread, for a machine with other work to do.
 
 What 8 bits cost is measured on a trained model: a language model of the zoo.
 """
@@ -22,37 +22,48 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 import regard
-from benchmarks.racing import Row, print_table, rate_row
+from benchmarks.racing import Row, compete, print_table, race_apart, rate_row
 from regard.data.batches import Words
 from regard.decoding import DecodingConfig, decode, packed, prepare_prompts
+from regard.decoding.config import Weights
 from regard.decoding.packed import pack
 
 VOCABULARY, PROMPT, NEW = 50257, 32, 128
 ROUNDS = 5
 TRAINED = "shakespeare-char-better"
-Clock = Callable[[], float]
+BARS = {
+    1: {
+        ("transformers", "float32"): 1.2,
+        ("CTranslate2", "float32"): 1.0,
+        ("CTranslate2", "int8"): 1.2,
+    },
+    8: {
+        ("transformers", "float32"): 1.3,
+        ("CTranslate2", "float32"): 1.0,
+        ("CTranslate2", "int8"): 1.5,
+    },
+}
+"""What is asked for, by batch."""
 
 
-def make_peer(folder: Path) -> Any:
-    """transformers' GPT-2 with random weights, saved for the others."""
+def make_peer(folder: Path) -> None:
+    """transformers' GPT-2 with random weights, saved for all."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
-    model = GPT2LMHeadModel(GPT2Config()).eval()
-    model.save_pretrained(folder)
-    return model
+    GPT2LMHeadModel(GPT2Config()).eval().save_pretrained(folder)
 
 
-def make_ctranslate2(folder: Path) -> dict[str, Any]:
-    """The same weights in CTranslate2, in both precisions; empty where it is not installed."""
+def make_ctranslate2(folder: Path) -> bool:
+    """The same weights for CTranslate2, in both precisions, if it is installed."""
     try:
         import ctranslate2
     except ImportError:
-        return {}
+        return False
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
     from transformers import PreTrainedTokenizerFast
@@ -65,91 +76,117 @@ def make_ctranslate2(folder: Path) -> dict[str, Any]:
     )
     fast.save_pretrained(folder)
     converter = ctranslate2.converters.TransformersConverter(str(folder))
-    made = {}
     for kind in ("float32", "int8"):
-        place = folder / f"ctranslate2-{kind}"
-        converter.convert(str(place), quantization=kind)
-        made[kind] = ctranslate2.Generator(
-            str(place), device="cpu", compute_type=kind, intra_threads=torch.get_num_threads()
-        )
-    return made
+        converter.convert(str(folder / kind), quantization=kind)
+    return True
 
 
-def write_ours(model: nn.Module, prompts: Tensor, weights: Any) -> list[list[int]]:
-    config = DecodingConfig(longest=NEW, weights=weights)
-    batch, first = prepare_prompts(prompts.tolist(), 0)
-    return [list(best.ids) for (best, *_) in decode(model, batch, first, config)]
+def make_prompts(batch: int) -> Tensor:
+    return torch.randint(VOCABULARY, (batch, PROMPT), generator=torch.Generator().manual_seed(1))
 
 
-def write_theirs(model: Any, prompts: Tensor) -> list[list[int]]:
+Writer = Callable[[Tensor], list[list[int]]]
+"""Prompts (batch, PROMPT) → the new words of each."""
+
+
+def our_writer(folder: Path, kind: Weights) -> Writer:
+    model = regard.load(folder).model
+    config = DecodingConfig(longest=NEW, weights=kind)
+
+    def write(prompts: Tensor) -> list[list[int]]:
+        batch, first = prepare_prompts(prompts.tolist(), 0)
+        return [list(best.ids) for (best, *_) in decode(model, batch, first, config)]
+
+    return write
+
+
+def transformers_writer(folder: Path, _kind: str) -> Writer:
+    from transformers import GPT2LMHeadModel
+
+    model = GPT2LMHeadModel.from_pretrained(folder).eval()
     options = {"do_sample": False, "max_new_tokens": NEW, "min_new_tokens": NEW, "pad_token_id": 0}
-    mask = torch.ones_like(prompts)
-    return model.generate(prompts, attention_mask=mask, **options)[:, PROMPT:].tolist()
+
+    def write(prompts: Tensor) -> list[list[int]]:
+        mask = torch.ones_like(prompts)
+        answers: Tensor = model.generate(prompts, attention_mask=mask, **options)
+        return answers[:, PROMPT:].tolist()
+
+    return write
 
 
-def write_ctranslate2(generator: Any, prompts: Tensor) -> None:
-    tokens = [[str(i) for i in row] for row in prompts.tolist()]
+def ctranslate2_writer(folder: Path, kind: str) -> Writer:
+    import ctranslate2
+
+    generator = ctranslate2.Generator(
+        str(folder / kind),
+        device="cpu",
+        compute_type=kind,
+        intra_threads=torch.get_num_threads(),
+    )
     options = {"max_length": NEW, "min_length": NEW, "sampling_topk": 1}
-    generator.generate_batch(tokens, include_prompt_in_result=False, **options)
+
+    def write(prompts: Tensor) -> list[list[int]]:
+        tokens = [[str(i) for i in row] for row in prompts.tolist()]
+        answers = generator.generate_batch(tokens, include_prompt_in_result=False, **options)
+        return [each.sequences_ids[0] for each in answers]
+
+    return write
 
 
-def race(competitors: dict[str, Callable[[], object]], clock: Clock) -> dict[str, float]:
-    """New tokens of a row a second, the median of each, taking turns."""
-    times: dict[str, list[float]] = {name: [] for name in competitors}
-    for turn in range(ROUNDS + 1):
-        for name, run in competitors.items():
-            started = clock()
-            run()
-            if turn:  # the first is to get warm, and to lay weights out
-                times[name].append(clock() - started)
-    return {name: NEW / statistics.median(each) for name, each in times.items()}
+WRITERS: dict[str, Callable[[Path, Any], Writer]] = {
+    "regard": our_writer,
+    "transformers": transformers_writer,
+    "CTranslate2": ctranslate2_writer,
+}
 
 
-def measure_bandwidth(clock: Clock) -> float:
-    """Bytes a second that a product of one vector with a matrix larger than the cache reads."""
-    matrix, vector = torch.randn(1 << 12, 1 << 15), torch.randn(1, 1 << 12)
-    times = []
+def competitor(name: str) -> tuple[Writer, Tensor]:
+    """Who, the weights, the batch and the folder they lie in, as `race_apart` hands it on."""
+    who, kind, batch, folder = name.split(" ", 3)
+    return WRITERS[who](Path(folder), kind), make_prompts(int(batch))
+
+
+def measure_bandwidth() -> float:
+    """Bytes a second that all threads read of numbers far larger than the caches."""
+    numbers, times = torch.ones(1 << 27), []
     for _ in range(7):
-        started = clock()
-        vector @ matrix
-        times.append(clock() - started)
-    return 4 * matrix.numel() / statistics.median(times)
+        started = time.perf_counter()
+        numbers.sum()
+        times.append(time.perf_counter() - started)
+    return 4 * numbers.numel() / statistics.median(times)
 
 
 def speed_rows(
-    batch: int, folder: Path, peer: Any, others: dict[str, Any], clock: Clock
+    batch: int, folder: Path, with_ctranslate2: bool, threads: int, clock: str
 ) -> list[Row]:
-    model = regard.load(folder).model
-    prompts = torch.randint(VOCABULARY, (batch, PROMPT), generator=torch.Generator().manual_seed(1))
-    if write_ours(model, prompts, "float32") != write_theirs(peer, prompts):
-        raise SystemExit("regard and transformers do not say the same words")
-    competitors: dict[str, Callable[[], object]] = {
-        "ours float32": lambda: write_ours(model, prompts, "float32"),
-        "ours int8": lambda: write_ours(model, prompts, "int8"),
-        "transformers": lambda: write_theirs(peer, prompts),
-    }
-    for kind, generator in others.items():
-        competitors[f"CTranslate2 {kind}"] = lambda g=generator: write_ctranslate2(g, prompts)
-    rates = race(competitors, clock)
-    fast, quick = rates["ours float32"], rates["ours int8"]
-    bar, bar8 = (1.2, 1.2) if batch == 1 else (1.3, 1.5)
+    """New tokens of a row a second, the median of each, taking turns."""
+    peers = {"float32": ["transformers"], "int8": []}
+    if with_ctranslate2:
+        peers = {kind: [*names, "CTranslate2"] for kind, names in peers.items()}
+    entrants = [(who, kind) for kind, names in peers.items() for who in ("regard", *names)]
+    names = [f"{who} {kind} {batch} {folder}" for who, kind in entrants]
+    times = race_apart("benchmarks.generation", names, threads, ROUNDS, clock)
+    rates = {each: 1000 * NEW / took for each, took in zip(entrants, times, strict=True)}
+    bars = BARS[batch]
     rows = [
-        rate_row(
-            f"batch {batch}, float32 : transformers", fast, rates["transformers"], "tokens/s", bar
-        )
+        rate_row(f"batch {batch}, {kind} : {who}", rates["regard", kind], rate, "tokens/s", bar)
+        for (who, kind), rate in rates.items()
+        if (bar := bars.get((who, kind)))
     ]
-    if others:
-        rate = rates["CTranslate2 float32"]
-        rows.append(rate_row(f"batch {batch}, float32 : CTranslate2", fast, rate, "tokens/s", 1.0))
-        rate = rates["CTranslate2 int8"]
-        rows.append(
-            rate_row(f"batch {batch}, int8 : CTranslate2 int8", quick, rate, "tokens/s", bar8)
-        )
     if batch == 1:
-        size = 4 * sum(p.numel() for p in model.parameters())
-        share = fast * size / measure_bandwidth(clock)
+        size = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
+        share = rates["regard", "float32"] * size / measure_bandwidth()
         rows.append(Row("float32, of the bandwidth", f"{share:.0%}", "", "", "", True))
     return rows
+
+
+def check_words(folder: Path) -> None:
+    """In float32 all say the same: what is raced is one task."""
+    for batch in BARS:
+        prompts = make_prompts(batch)
+        ours, theirs = (make(folder, "float32")(prompts) for make in list(WRITERS.values())[:2])
+        if ours != theirs:
+            raise SystemExit("regard and transformers do not say the same words")
 
 
 @torch.no_grad()
@@ -181,21 +218,30 @@ def quality_row() -> Row:
     )
 
 
-def main() -> None:
-    clock = time.perf_counter
-    if "--cpu-time" in sys.argv:
-        torch.set_num_threads(1)
-        clock = time.process_time
+def compare(threads: int, clock: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        peer, others = make_peer(folder), make_ctranslate2(folder)
-        rows = [row for batch in (1, 8) for row in speed_rows(batch, folder, peer, others, clock)]
-    title = f"GPT-2 124 M, greedy, {PROMPT} + {NEW} tokens, {torch.get_num_threads()} threads"
-    print_table(title, rows)
+        make_peer(folder)
+        others = make_ctranslate2(folder)
+        check_words(folder)
+        rows = [row for batch in BARS for row in speed_rows(batch, folder, others, threads, clock)]
+    print_table(f"GPT-2 124 M, greedy, {PROMPT} + {NEW} tokens, {threads} threads", rows)
     try:
         print_table("what 8 bits cost", [quality_row()])
     except ValueError as reason:  # the data of a language model of the zoo are not at hand
         print(f"what 8 bits cost was not measured: {reason}")
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case ["--compete", name, threads, *clock]:
+            torch.set_num_threads(int(threads))
+            write, prompts = competitor(name)
+            compete(lambda: write(prompts), 1, *clock, wake=False)
+        case ["--cpu-time"]:
+            compare(1, "cpu")
+        case _:
+            compare(torch.get_num_threads(), "wall")
 
 
 if __name__ == "__main__":

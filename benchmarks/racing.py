@@ -52,6 +52,9 @@ def race_apart(
     """`race` for competitors that want a process of their own: what one of them tells the C library
     about memory would help the others, too.
 
+    Or what they leave behind: after another library's threads, OpenMP's sleep between two pieces of
+    work, and its steps take half as long again.
+
     Each runs as `python -m module --compete name threads` and answers by `compete`; they take turns
     of a few steps, and whoever waits sleeps. A clock that is not the wall's is a word more.
     """
@@ -91,11 +94,17 @@ def _one_turn(runner: subprocess.Popen[str]) -> float:
     return took
 
 
-def compete(step: Callable[[], object], steps: int = 4, clock: str = "wall") -> None:
-    """Answer every line of the input with the milliseconds a step took, `steps` of them."""
+def compete(
+    step: Callable[[], object], steps: int = 4, clock: str = "wall", *, wake: bool = True
+) -> None:
+    """Answer every line of the input with the milliseconds a step took, `steps` of them.
+
+    One more comes before, unless waking up is nothing to a step that takes seconds.
+    """
     tell = CLOCKS[clock]
     for _ in sys.stdin:
-        step()  # awake again, and its memory back in the cache
+        if wake:
+            step()  # awake again, and its memory back in the cache
         start = tell()
         for _ in range(steps):
             step()

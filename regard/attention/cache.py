@@ -9,8 +9,9 @@ from torch import Tensor
 
 from regard.attention.picking import is_identity
 
-GROWTH = 64
-"""Positions by which the store grows; a reallocation per token would copy everything per token."""
+GROWTH = 256
+"""Positions by which the store grows: to grow is to copy everything, and to touch new memory. What
+is not written to is not touched, so that a short answer hardly pays for the room behind it."""
 
 GROWTH_OF_PICKED = 16
 """The same where rows have been picked: a beam picks at nearly every step, and copies anyway."""

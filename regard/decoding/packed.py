@@ -3,8 +3,8 @@
 A step of a decoder multiplies each matrix by one vector, or by a handful. It has hardly anything to
 compute and everything to read, so that the layout of a matrix decides:
 
-one row     (input, output), so that a row of it is added at a time
 few rows    oneDNN's own blocks
+one row     the same blocks where MKL is slow, else (input, output), a row of it added at a time
 many rows   as trained: a long prompt has something to compute
 
 With `weights="int8"` matrices are rounded to 8 bits, one scale for each output, and read in a
@@ -28,12 +28,15 @@ from torch import Tensor, nn
 
 from regard.attention import is_watched
 from regard.decoding.config import Weights
-from regard.products import Linear, linear, onednn_linear
+from regard.products import Linear, linear, onednn_linear, prefers_onednn
 
 MAX_FEW_ROWS = 1024
 """Rows up to which the layout is felt: a tenth of the time at 130 and at 450 rows, half at 16."""
 MIN_WEIGHTS = 1 << 14
 """Numbers of a matrix below which another layout costs more than it gains."""
+BLOCKS_FOR_ROWS = 8
+"""oneDNN's blocks for this many rows serve any few of them, and one. Its blocks for one row take
+1.4 times as long for that row, and twice as long for more."""
 
 M = TypeVar("M")
 
@@ -129,6 +132,8 @@ class PackedLinear(nn.Module):
         return self._parts[place]
 
     def _multiply_one(self, inputs: Tensor) -> Tensor:
+        if prefers_onednn():
+            return self._multiply_few(inputs)
         if self._across is None:
             self._across = self.weight.mT.contiguous()
         if self.bias is None:
@@ -138,7 +143,7 @@ class PackedLinear(nn.Module):
     def _multiply_few(self, inputs: Tensor) -> Tensor:
         if self._blocks is None:
             reorder = torch.ops.mkldnn._reorder_linear_weight
-            self._blocks = reorder(self.weight.contiguous(), len(inputs))
+            self._blocks = reorder(self.weight.contiguous(), BLOCKS_FOR_ROWS)
         return onednn_linear(inputs, self._blocks, self.bias)
 
 

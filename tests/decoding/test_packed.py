@@ -35,8 +35,10 @@ def step_logits(model, ids):
     return model.step(ids[:, -1], state)[0]
 
 
+@pytest.mark.parametrize("mkl_is_slow", [True, False])
 @pytest.mark.parametrize("rows", [1, 2, 7, packed.MAX_FEW_ROWS + 1])
-def test_a_packed_model_steps_to_the_same_logits(model, rows):
+def test_a_packed_model_steps_to_the_same_logits(model, rows, mkl_is_slow, monkeypatch):
+    monkeypatch.setattr(packed, "prefers_onednn", lambda: mkl_is_slow)
     ids = torch.randint(31, (rows, 5), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         laid_out = pack(model)
