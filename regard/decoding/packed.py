@@ -25,6 +25,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from regard.attention import is_watched
 from regard.decoding.config import Weights
@@ -80,9 +81,25 @@ def _is_overheard(model: nn.Module) -> bool:
     )
 
 
-def _version(model: nn.Module) -> tuple[tuple[int, int], ...]:
-    """Another one whenever a parameter was written to or replaced."""
-    return tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in model.parameters())
+class _OptimizerSteps:
+    """How many steps all optimizers have taken: fused ones write to parameters whose `_version`
+    stays as it was."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        register_optimizer_step_post_hook(self._add_one)
+
+    def _add_one(self, *_: Any) -> None:
+        self.count += 1
+
+
+_optimizer_steps = _OptimizerSteps()
+
+
+def _version(model: nn.Module) -> tuple[int, ...]:
+    """Another one whenever a parameter may have been written to or replaced."""
+    versions = (0 if p.is_inference() else p._version for p in model.parameters())
+    return _optimizer_steps.count, *(p.data_ptr() for p in model.parameters()), *versions
 
 
 def _copy(model: nn.Module, weights: Weights) -> nn.Module:

@@ -65,6 +65,20 @@ def test_eight_bits_err_by_half_a_step_of_either_factor_at_most(rows, biased):
     assert bool(((found - exact).abs() > 0).any())  # eight bits, indeed
 
 
+@pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_copy_is_made_anew_after_a_step_of_an_optimizer(model, kind, rows):
+    ids = torch.randint(31, (rows, 5), generator=torch.Generator().manual_seed(0))
+    optimizer = kind(model.parameters(), lr=0.1, fused=True)  # tells no tensor that it wrote to it
+    with torch.no_grad():
+        step_logits(pack(model), ids)
+    model(Words.of_ids(ids)).square().sum().backward()
+    optimizer.step()
+    with torch.no_grad():
+        found = step_logits(pack(model), ids)
+    assert_close(found, step_logits(model, ids), atol=1e-4, rtol=1e-4)
+
+
 def test_the_copy_shares_every_parameter_and_is_made_anew_when_one_changes(model):
     with torch.no_grad():
         first = pack(model)
