@@ -26,9 +26,9 @@ from regard.data.batches import MarkedTexts, MaskedTexts
 from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.layers.feedforward import ACTIVATIONS
 from regard.layers.guided import check_guided, start_guided
-from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.checks import check_at_least, check_equal_shares, check_one_of, check_rates
 
-PLACE_STD = 0.02
+POSITION_STD = 0.02
 """How positions and segments start, whatever the words do: first of all a word is a word."""
 
 
@@ -67,11 +67,7 @@ class BertConfig:
         check_at_least(1, self, "layers", "heads", "feedforward_size")
         check_one_of(tuple(ACTIVATIONS), self, "activation")
         check_rates(self, "dropout", "attention_dropout", "classifier_dropout")
-        if self.model_size % self.heads:
-            raise ValueError(
-                f"model_size ({self.model_size}) must be a multiple of heads ({self.heads}): "
-                "each head takes an equal share"
-            )
+        check_equal_shares(self)
         if self.init_std <= 0:
             raise ValueError(f"init_std ({self.init_std}) must be above 0")
         if self.guided:
@@ -110,7 +106,7 @@ class BertEncoder(nn.Module):
         vectors = self.embedding(batch.ids) + self.segments(batch.segments)
         vectors = self.dropout(self.norm(self.positions(vectors)))  # (batch, position, model)
         yield vectors
-        mask = _real_words(batch.mask)
+        mask = _padding_mask(batch.mask)
         for layer in self.layers:
             vectors = layer(vectors, mask)
             yield vectors
@@ -129,7 +125,7 @@ class BertEncoder(nn.Module):
             elif weight.dim() > 1:
                 nn.init.normal_(weight, std=self.config.init_std)
         for place in (self.positions.table, self.segments.weight):
-            nn.init.normal_(place, std=PLACE_STD)
+            nn.init.normal_(place, std=POSITION_STD)
         if self.config.guided:
             names = self.named_parameters()
             projections = [weight for name, weight in names if name.endswith("projection.weight")]
@@ -228,7 +224,7 @@ def _make_layer(config: BertConfig) -> TransformerLayer:
     )
 
 
-def _real_words(mask: Tensor) -> Mask | None:
+def _padding_mask(mask: Tensor) -> Mask | None:
     """Every word sees all that are real; written out once, for all layers."""
     if bool(mask.all()):
         return None

@@ -28,6 +28,15 @@ def check_one_of(choices: tuple[str, ...], config: Any, name: str) -> None:
         raise ValueError(f"{name} ({value!r}) must be one of {', '.join(choices)}")
 
 
+def check_equal_shares(config: Any) -> None:
+    """Refuse heads that cannot share the model evenly."""
+    if config.model_size % config.heads:
+        raise ValueError(
+            f"model_size ({config.model_size}) must be a multiple of heads ({config.heads}): "
+            "each head takes an equal share"
+        )
+
+
 def check_tied(config: Any, features: str, embedding: str) -> None:
     """Refuse to tie an embedding to an output layer that reads vectors of another size."""
     size, other = getattr(config, features), getattr(config, embedding)

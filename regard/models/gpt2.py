@@ -36,7 +36,7 @@ from regard.attention import (
 from regard.data.batches import Words
 from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.layers.feedforward import ACTIVATIONS
-from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.checks import check_at_least, check_equal_shares, check_one_of, check_rates
 from regard.models.padding import document_positions, lengths_from_first_word
 from regard.products import Linear
 
@@ -80,11 +80,7 @@ class GPT2Config:
         check_one_of(("pre", "post"), self, "norm")
         check_one_of(("learned", "sinusoidal", "rotary"), self, "positions")
         check_rates(self, "dropout", "attention_dropout", "embedding_dropout")
-        if self.model_size % self.heads:
-            raise ValueError(
-                f"model_size ({self.model_size}) must be a multiple of heads ({self.heads}): "
-                "each head takes an equal share"
-            )
+        check_equal_shares(self)
 
 
 @dataclass(frozen=True)
