@@ -9,7 +9,8 @@ read.weights_of(heads=3, rows=[7])  # on demand, for what is looked at
 """
 
 from regard.attention.addressing import Controls, NTMAddressing, Stages
-from regard.attention.attention import Attended, Attention
+from regard.attention.attended import Attended
+from regard.attention.attention import Attention
 from regard.attention.cache import KeyValueCache
 from regard.attention.editing import edit, freeze, set_to, swap, uniform, zero
 from regard.attention.heads import MultiHead

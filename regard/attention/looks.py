@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.attention.attention import Attended, Selection, select_indices
+from regard.attention.attended import Attended, Selection, select_indices
 from regard.attention.comparisons import InnerProduct
 from regard.attention.masks import Causal
 
