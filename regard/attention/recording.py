@@ -177,7 +177,7 @@ class ActiveCall:
         self.writes_weights = any(session.writes_weights for session in sessions)
 
     def set_sizes(self, queries: int, keys: int) -> None:
-        """From how many queries and keys there are follow the rows, and what each change is told."""
+        """Note how many queries and keys there are, which places the rows of this call."""
         for session in reversed(self.sessions):  # the outermost has seen most
             history = session.history(self.module)
             if self.recomputing:
