@@ -24,7 +24,7 @@ def train_or_go_on(run: Path) -> None:
         click.echo(f"   {run} was begun already; going on with it.")
     try:
         with Progress() as progress:
-            train(recipe if begun else RECIPE, run, resume=begun, tell=progress.tell)
+            train(recipe if begun else RECIPE, run, resume=begun, report=progress.report)
     except Stopped:
         click.echo("stopped and saved; the same command goes on with it")
         raise SystemExit(STOPPED) from None
