@@ -35,7 +35,7 @@ MAX_WRITTEN_ENTRIES = 1 << 22
 MIN_HEADS_IN_STEP = 256
 """From so many heads of all rows on, the one query of each takes plain products."""
 
-WIDE = 4
+MIN_WIDE_RATIO = 4
 """Values this many times as wide as their keys are not worth the padding."""
 
 
@@ -63,7 +63,7 @@ def fused_context(
 
 
 def _is_wide(keys: Tensor, values: Tensor) -> bool:
-    return values.shape[-1] >= WIDE * keys.shape[-1]
+    return values.shape[-1] >= MIN_WIDE_RATIO * keys.shape[-1]
 
 
 def _write_row(mask: Mask, comparison: InnerProduct, values: Tensor) -> Tensor:

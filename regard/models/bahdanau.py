@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from regard.attention import Additive, Attention
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, GRUCell, Recurrent, RecurrentState
-from regard.layers.attentive import run_attentive, runs_at_once
+from regard.layers.attentive import can_run_attentive, run_attentive
 from regard.models.checks import check_at_least, check_rates, check_shared, check_tied
 from regard.models.source import Source, share_table
 from regard.products import Linear
@@ -173,7 +173,7 @@ class Decoder(nn.Module):
         """Teacher forcing: right words (batch, target, embedding) → states (…, hidden) and what was
         read for them (…, memory)."""
         source = state.source
-        if runs_at_once(self.attention, self.cell, source.mask.lengths):
+        if can_run_attentive(self.attention, self.cell, source.mask.lengths):
             looked_at = (source.memory, source.keys, source.mask.lengths)
             return run_attentive(
                 self.attention, self.cell, words, lengths, state.hidden, *looked_at

@@ -17,7 +17,7 @@ from regard.data.buckets import Bucketed
 from regard.decoding import DecodingConfig
 from regard.looking import Looks
 from regard.naming import suggest
-from regard.products import torch_products
+from regard.products import use_torch_products
 from regard.tasks import Answer, Resources, Task, Verb
 from regard.tasks.scoring import seconds_since
 from regard.tasks.senses import Sense, list_senses
@@ -185,7 +185,7 @@ class Run:
         """(batch, position) ids → (batch, position, vocabulary), by torch's own products: what
         others compute with the same weights, to the last digits."""
         self._expect_module("logits")
-        with torch_products():
+        with use_torch_products():
             return self.task.logits(self.model, ids)
 
     # To look inside
