@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.checkpoints.reading import MANIFEST
 from regard.config import Recipe
-from regard.data.buckets import Bucketed
+from regard.data.buckets import LengthBuckets
 from regard.decoding import DecodingConfig
 from regard.looking import Looks
 from regard.naming import suggest
@@ -252,7 +252,7 @@ class BoundVerb:
         """Which texts are answered together."""
         if not lengths or getattr(self.action, "in_order", False):
             return [[place] for place in range(len(lengths))]
-        return Bucketed(lengths, getattr(self.action, "tokens", TOKENS), None).plan(0)
+        return LengthBuckets(lengths, getattr(self.action, "tokens", TOKENS), None).plan(0)
 
 
 def check_settings(name: str, verb: Callable[..., Verb], settings: Mapping[str, Any]) -> None:
