@@ -9,7 +9,7 @@ import click
 RECIPE = "numbers-de"
 
 
-def train_or_go_on(run: Path) -> None:
+def train_or_resume(run: Path) -> None:
     """Train the demo's translator, from where it was stopped if it was."""
     from regard.cli.progress import Progress
     from regard.running import Stopped, train
@@ -56,7 +56,7 @@ def demo(out: Path, run: Path) -> None:
     if (run / "manifest.json").is_file():
         click.echo(f"   {run} is trained already; remove it to train again.")
     else:
-        train_or_go_on(run)
+        train_or_resume(run)
     loaded = load(run)
     examples = unseen_numbers(loaded, 1000)
     answers = loaded.translate([example.source_text for example in examples])

@@ -138,7 +138,7 @@ class PerEpochTranslations:
         return self.draw(epoch).batch(epoch, index)
 
 
-class Labelled:
+class LabelledTextsFeed:
     """Texts with the numbers of their classes, of like length together."""
 
     continues = False

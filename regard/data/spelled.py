@@ -43,7 +43,7 @@ class SpelledSentences:
         return Spellings(characters, targets, mask)
 
 
-class LabelledSpelled:
+class LabelledSpellingsFeed:
     """Texts with the numbers of their classes, each word as it is spelled."""
 
     continues = False

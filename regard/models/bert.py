@@ -228,4 +228,4 @@ def _padding_mask(mask: Tensor) -> Mask | None:
     """Every word sees all that are real; written out once, for all layers."""
     if bool(mask.all()):
         return None
-    return Dense(mask.unsqueeze(1)).written(1, mask.shape[1], mask.device)
+    return Dense(mask.unsqueeze(1)).write_out(1, mask.shape[1], mask.device)

@@ -197,7 +197,7 @@ class GPT2(nn.Module):
         positions = torch.arange(before, end, device=lengths.device) - gaps  # (batch, position)
         padding = Padding(lengths, side="left")
         # The one word of a step sees all before it. Written once, its mask serves every layer.
-        mask = padding.written(1, end, lengths.device) if count == 1 else Causal() & padding
+        mask = padding.write_out(1, end, lengths.device) if count == 1 else Causal() & padding
         return positions.clamp(min=0), mask
 
     def _locate_packed(self, documents: Tensor) -> tuple[Tensor, Mask]:

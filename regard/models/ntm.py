@@ -31,7 +31,7 @@ from regard.layers import LSTMCell, RecurrentState
 from regard.models.checks import check_at_least, check_one_of
 from regard.products import Linear
 
-FIRST_MEMORY = 1e-6
+INITIAL_MEMORY = 1e-6
 """What every cell of the memory holds before the first step."""
 
 
@@ -133,7 +133,7 @@ class NTM(nn.Module):
         at_first[..., 0] = 1.0
         read, write = at_first.split([config.read_heads, config.write_heads], dim=1)
         return NTMState(
-            memory=like.new_full((rows, config.slots, config.slot_size), FIRST_MEMORY),
+            memory=like.new_full((rows, config.slots, config.slot_size), INITIAL_MEMORY),
             read_weights=read,
             write_weights=write,
             reads=self.first_reads.tanh().expand(rows, -1, -1),

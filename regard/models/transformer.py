@@ -250,7 +250,7 @@ def source_padding(batch: Pairs) -> Mask | None:
     if bool(mask.all()):
         return None
     # Written once, it serves every layer, and every step of a decoder.
-    return Padding(mask.sum(dim=1)).written(1, mask.shape[1], mask.device)
+    return Padding(mask.sum(dim=1)).write_out(1, mask.shape[1], mask.device)
 
 
 def make_layer(config: TransformerConfig, **sides: Any) -> TransformerLayer:
