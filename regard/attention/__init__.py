@@ -14,7 +14,8 @@ from regard.attention.attention import Attention
 from regard.attention.cache import KeyValueCache
 from regard.attention.editing import edit, freeze, set_to, swap, uniform, zero
 from regard.attention.heads import MultiHead
-from regard.attention.looks import Label, Look, stitch
+from regard.attention.look_sources import stitch
+from regard.attention.looks import Label, Look
 from regard.attention.masks import (
     Causal,
     Dense,

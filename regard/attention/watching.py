@@ -11,7 +11,7 @@ from regard.attention.attended import Attended
 from regard.attention.attention import Attention
 from regard.attention.foreign import catch_calls, check_was_seen
 from regard.attention.heads import MultiHead
-from regard.attention.looks import stitch
+from regard.attention.look_sources import stitch
 from regard.attention.recording import Session, activate
 from regard.naming import suggest
 
