@@ -26,7 +26,14 @@ from regard.data.batches import MarkedTexts, MaskedTexts
 from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.layers.feedforward import ACTIVATIONS
 from regard.layers.guided import check_guided, start_guided
-from regard.models.checks import check_at_least, check_equal_shares, check_one_of, check_rates
+from regard.models.checks import (
+    check_above_zero,
+    check_at_least,
+    check_equal_shares,
+    check_length,
+    check_one_of,
+    check_rates,
+)
 
 POSITION_STD = 0.02
 """How positions and segments start, whatever the words do: first of all a word is a word."""
@@ -68,8 +75,7 @@ class BertConfig:
         check_one_of(tuple(ACTIVATIONS), self, "activation")
         check_rates(self, "dropout", "attention_dropout", "classifier_dropout")
         check_equal_shares(self)
-        if self.init_std <= 0:
-            raise ValueError(f"init_std ({self.init_std}) must be above 0")
+        check_above_zero(self, "init_std")
         if self.guided:
             check_guided(self.model_size, self.heads)
         if self.next_sentence and not self.pooler:
@@ -97,12 +103,7 @@ class BertEncoder(nn.Module):
 
     def hidden_states(self, batch: MaskedTexts | MarkedTexts) -> Iterator[Tensor]:
         """The vectors of every layer in turn, (batch, position, model), the embeddings first."""
-        length = batch.ids.shape[1]
-        if length > self.config.longest:
-            raise ValueError(
-                f"the text has {length} tokens, but this model has {self.config.longest} "
-                "positions (longest)"
-            )
+        check_length(self.config, batch.ids.shape[1])
         vectors = self.embedding(batch.ids) + self.segments(batch.segments)
         vectors = self.dropout(self.norm(self.positions(vectors)))  # (batch, position, model)
         yield vectors

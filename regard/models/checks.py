@@ -13,6 +13,14 @@ def check_at_least(least: int, config: Any, *names: str) -> None:
             raise ValueError(f"{name} ({value}) must be at least {least}")
 
 
+def check_above_zero(config: Any, *names: str) -> None:
+    """Refuse a number of 0 and below; None stands for a default and passes."""
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and value <= 0:
+            raise ValueError(f"{name} ({value}) must be above 0")
+
+
 def check_rates(config: Any, *names: str) -> None:
     """Refuse a dropout rate below 0, or of 1 and more; None stands for a default and passes."""
     for name in names:
@@ -52,4 +60,18 @@ def check_shared(config: Any) -> None:
         raise ValueError(
             f"source_vocabulary_size ({config.source_vocabulary_size}) must be vocabulary_size "
             f"({config.vocabulary_size}) where both sides have one table (shared)"
+        )
+
+
+def check_classes(config: Any) -> None:
+    """Refuse to build a classifier that is not told how many classes there are."""
+    if config.classes is None:
+        raise ValueError("classes (None) must be at least 1: how many are to be told apart?")
+
+
+def check_length(config: Any, length: int) -> None:
+    """Refuse a text that is longer than a model has positions."""
+    if length > config.longest:
+        raise ValueError(
+            f"the text has {length} tokens, but this model has {config.longest} positions (longest)"
         )

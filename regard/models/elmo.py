@@ -27,7 +27,7 @@ from regard.data.batches import LabelledSpellings, Spellings
 from regard.layers import Dropout, Embedding, RecurrentState
 from regard.layers.pooling import maximum_of_words, mean_of_words
 from regard.layers.projected import ProjectedLSTM
-from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.checks import check_at_least, check_classes, check_one_of, check_rates
 from regard.text.spelling import CHARACTERS, FILLER
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
@@ -138,8 +138,7 @@ class ELMoClassifier(nn.Module):
 
     def __init__(self, config: ELMoConfig):
         super().__init__()
-        if config.classes is None:
-            raise ValueError("classes (None) must be at least 1: how many are to be told apart?")
+        check_classes(config)
         self.config = config
         self.reader = Reader(replace(config, dropout=0.0)).requires_grad_(not config.frozen)
         self.mix = make_mix(config)

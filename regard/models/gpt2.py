@@ -36,7 +36,13 @@ from regard.attention import (
 from regard.data.batches import Words
 from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.layers.feedforward import ACTIVATIONS
-from regard.models.checks import check_at_least, check_equal_shares, check_one_of, check_rates
+from regard.models.checks import (
+    check_at_least,
+    check_equal_shares,
+    check_length,
+    check_one_of,
+    check_rates,
+)
 from regard.models.padding import document_positions, lengths_from_first_word
 from regard.products import Linear
 
@@ -190,9 +196,9 @@ class GPT2(nn.Module):
         """
         end = before + count
         if lengths is None:
-            self._check_length(end)
+            check_length(self.config, end)
             return slice(before, end), Causal()
-        self._check_length(int(lengths.max()))
+        check_length(self.config, int(lengths.max()))
         gaps = (end - lengths).unsqueeze(1)  # (batch, 1)
         positions = torch.arange(before, end, device=lengths.device) - gaps  # (batch, position)
         padding = Padding(lengths, side="left")
@@ -203,15 +209,8 @@ class GPT2(nn.Module):
     def _locate_packed(self, documents: Tensor) -> tuple[Tensor, Mask]:
         """Positions counted from a document's first word; other documents are never seen."""
         positions = document_positions(documents)
-        self._check_length(int(positions.max()) + 1)
+        check_length(self.config, int(positions.max()) + 1)
         return positions, Causal() & Packed(documents)
-
-    def _check_length(self, length: int) -> None:
-        if length > self.config.longest:
-            raise ValueError(
-                f"the text has {length} tokens, but this model has {self.config.longest} "
-                "positions (longest)"
-            )
 
     def _tie_and_initialise(self) -> None:
         """Tie output and embedding weights if `tied`, drop biases unless `bias`, initialise."""
