@@ -20,7 +20,7 @@ from regard.attention.comparisons import InnerProduct
 from regard.attention.masks import Causal
 
 
-class Source(Protocol):
+class LookSource(Protocol):
     """Where a look has its numbers from."""
 
     def weights(self, heads: Tensor | None, rows: Tensor | None) -> Tensor:

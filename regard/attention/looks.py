@@ -10,7 +10,12 @@ import torch
 from torch import Tensor
 
 from regard.attention.attended import Attended, Selection, select_indices
-from regard.attention.look_sources import ComputedWeights, Source, StitchedWeights, StoredWeights
+from regard.attention.look_sources import (
+    ComputedWeights,
+    LookSource,
+    StitchedWeights,
+    StoredWeights,
+)
 
 KINDS = ("self", "cross", "pool", "memory", "image", "senses", "gates", "episode", "layer", "other")
 
@@ -45,7 +50,7 @@ class Look:
     steps: tuple[int, ...] | None = None  # the decoding step of each query, if one by one
     image: Tensor | None = field(default=None, repr=False, compare=False)  # (row, column, 3) bytes
     inner: tuple[Look, ...] = ()  # looks at what this one sums up, as a document's sentences
-    source: Source = field(repr=False, compare=False)
+    source: LookSource = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -136,7 +141,7 @@ class Look:
     @classmethod
     def _with_labels(
         cls,
-        source: Source,
+        source: LookSource,
         count: int,
         queries: Labels,
         keys: Labels,

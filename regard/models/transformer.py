@@ -254,6 +254,7 @@ def source_padding(batch: Pairs) -> Mask | None:
 
 
 def make_layer(config: TransformerConfig, **sides: Any) -> TransformerLayer:
+    """A layer of the encoder; with `cross_sides` one of the decoder."""
     return TransformerLayer(
         config.model_size,
         config.heads,

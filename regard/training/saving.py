@@ -50,6 +50,8 @@ class Progress:
 
 @dataclass(frozen=True)
 class Checkpoint:
+    """What a checkpoint holds."""
+
     progress: Progress
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -115,6 +117,7 @@ def newest_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]] | None:
 
 
 def read_checkpoint(place: Path) -> Checkpoint:
+    """The checkpoint in a folder, once every file of it was checked."""
     files = Folder(place)
     files.check()
     where = str(place / "progress.json")
