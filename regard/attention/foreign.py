@@ -1,4 +1,4 @@
-"""Attention calls in anybody's modules, seen where they reach torch's kernel.
+"""`watch` and `edit` in modules that are not ours, whose calls are seen at torch's kernel.
 
 `F.scaled_dot_product_attention` is recorded and edited as our own attentions are. Two of torch's
 ways there need care: `F.multi_head_attention_forward` calls the kernel out of a mode's sight, or

@@ -1,4 +1,4 @@
-"""Who watches and who edits, in this thread or task: the sessions that an attention call meets.
+"""The sessions of `watch` and `edit` in this thread or task, which every attention call asks.
 
 A session lives in a context variable and knows modules by their identity. Nothing hangs on a
 module, so copies of it carry nothing, and threads with one model do not see each other.

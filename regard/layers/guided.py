@@ -1,4 +1,4 @@
-"""Self-attention that knows where to look before it has learned anything.
+"""Initial weights for self-attention, so that heads begin by looking at their like and neighbours.
 
 positions begin as waves           P[p]
 a head that looks at its like      queries x A, keys y A: large where x and y are the same word

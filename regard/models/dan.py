@@ -1,4 +1,4 @@
-"""A deep averaging network: forget the order of words, and think about their mean.
+"""A deep averaging network: layers on the mean of a text's words, whose order is forgotten.
 
 z₀ = 1/|X| Σ_{w∈X} v_w,  z_i = f(W_i z_{i−1} + b_i),  p(class) = softmax(W z_n + b)
 

@@ -1,4 +1,4 @@
-"""GPT-2: a Transformer that only writes, and the Transformer language models like it.
+"""GPT-2, a Transformer that predicts the next word, and the language models like it.
 
 x = E[words] + P[positions]
 x = x + MultiHead(norm(x)),  x = x + FeedForward(norm(x))   in each layer

@@ -114,7 +114,7 @@ class HAN(nn.Module):
 
 
 class Level(nn.Module):
-    """One storey of the hierarchy: vectors in their order, and what they come to together.
+    """One level of the hierarchy: vectors in their order, pooled into one.
 
     (batch, position, input) → (batch, 2 · hidden); a row without positions comes to zeros.
     """

@@ -160,7 +160,7 @@ class NTM(nn.Module):
 
 
 class Controller(nn.Module):
-    """What decides: an LSTM, or one layer that remembers nothing by itself."""
+    """What steers the heads: an LSTM, or one layer that remembers nothing by itself."""
 
     def __init__(self, config: NTMConfig):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Attention is all you need: an encoder and a decoder that look, and do nothing else in time.
+"""The Transformer, encoder and decoder: attention is all that connects the words.
 
 x = √d E[words] + P[positions]                                      on either side
 encoder layer   x = x + SelfAttention(x);                     x = x + FeedForward(x)

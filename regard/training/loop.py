@@ -1,4 +1,4 @@
-"""The loop, to be read in one sitting.
+"""The training loop, to be read in one sitting.
 
 Everything it depends on is a function of the recipe and of `Progress`; whatever is random comes
 from torch's generator, which a checkpoint holds. So a run that was killed and resumed goes
@@ -51,7 +51,8 @@ Report = Callable[[str, dict[str, Any]], None]
 
 
 def recompute_blocks(model: nn.Module) -> None:
-    """Blocks of a stack keep their inputs only and are run again when their gradient is due."""
+    """Gradient checkpointing: blocks of a stack keep their inputs only and are run again when their
+    gradient is due."""
     for stack in (each for each in model.modules() if isinstance(each, nn.ModuleList)):
         for block in stack:
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
@@ -63,7 +64,7 @@ def process_name(rank: int) -> str:
 
 
 class Training:
-    """A model on its way. `run` goes through the steps; the rest is what a step needs."""
+    """Trains a model. `run` goes through the steps; the rest is what a step needs."""
 
     def __init__(
         self, work: Work, folder: Path, placement: Placement, probe: Probe, report: Report

@@ -1,4 +1,4 @@
-"""Optimizers by name, their state as named tensors, and the length of a step."""
+"""Optimizers by name, their state as named tensors, gradient norms and clipping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run takes place: one process, or several under torchrun, by torch's own means."""
+"""Distributed training: one process, or several under torchrun, by torch's own means."""
 
 from __future__ import annotations
 
