@@ -1,4 +1,4 @@
-"""One layer of a Transformer: self-attention, cross-attention if asked for, feed-forward network."""
+"""One layer of a Transformer: self-attention, cross-attention if wanted, feed-forward network."""
 
 from __future__ import annotations
 
