@@ -63,10 +63,11 @@ def check_shared(config: Any) -> None:
         )
 
 
-def check_classes(config: Any) -> None:
-    """Refuse to build a classifier that is not told how many classes there are."""
-    if config.classes is None:
+def check_classes(classes: int | None) -> int:
+    """How many classes a classifier tells apart; refused where it is not said."""
+    if classes is None:
         raise ValueError("classes (None) must be at least 1: how many are to be told apart?")
+    return classes
 
 
 def check_length(config: Any, length: int) -> None:

@@ -138,13 +138,13 @@ class ELMoClassifier(nn.Module):
 
     def __init__(self, config: ELMoConfig):
         super().__init__()
-        check_classes(config)
+        classes = check_classes(config.classes)
         self.config = config
         self.reader = Reader(replace(config, dropout=0.0)).requires_grad_(not config.frozen)
         self.mix = make_mix(config)
         self.dropout = Dropout(config.dropout)
         self.hidden = nn.Linear(2 * config.projection_size, config.classifier_size)
-        self.output = nn.Linear(2 * config.classifier_size, config.classes)
+        self.output = nn.Linear(2 * config.classifier_size, classes)
 
     def forward(self, batch: LabelledSpellings) -> Tensor:
         layers, _ = self.reader(batch.ids, batch.mask)

@@ -166,9 +166,9 @@ class LSTMNClassifier(LSTMN):
 
     def __init__(self, config: LSTMNConfig):
         super().__init__(config)
-        check_classes(config)
+        classes = check_classes(config.classes)
         self.hidden = Linear(config.hidden_size, config.hidden_size)
-        self.output = Linear(config.hidden_size, config.classes)
+        self.output = Linear(config.hidden_size, classes)
         self._initialise()
 
     def forward(self, batch: LabelledTexts) -> Tensor:

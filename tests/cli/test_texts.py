@@ -52,10 +52,12 @@ longest = 6
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("runs")
     (place / "train.txt").write_text("the cat sees a dog\na bird hears the old cat\n" * 9)
-    for name, recipe in (("translator", NUMBERS), ("model", WORDS)):
-        (place / f"{name}.toml").write_text(recipe)
-        done = typed("train", place / f"{name}.toml", "--out", place / name)
-        assert done.exit_code == 0, done.output
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("REGARD_DATA", raising=False)
+        for name, recipe in (("translator", NUMBERS), ("model", WORDS)):
+            (place / f"{name}.toml").write_text(recipe)
+            done = typed("train", place / f"{name}.toml", "--out", place / name)
+            assert done.exit_code == 0, done.output
     return place
 
 
