@@ -48,16 +48,21 @@ longest = 6
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def data_beside_the_recipe():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("REGARD_DATA", raising=False)
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("runs")
     (place / "train.txt").write_text("the cat sees a dog\na bird hears the old cat\n" * 9)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("REGARD_DATA", raising=False)
-        for name, recipe in (("translator", NUMBERS), ("model", WORDS)):
-            (place / f"{name}.toml").write_text(recipe)
-            done = typed("train", place / f"{name}.toml", "--out", place / name)
-            assert done.exit_code == 0, done.output
+    for name, recipe in (("translator", NUMBERS), ("model", WORDS)):
+        (place / f"{name}.toml").write_text(recipe)
+        done = typed("train", place / f"{name}.toml", "--out", place / name)
+        assert done.exit_code == 0, done.output
     return place
 
 
