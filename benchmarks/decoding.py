@@ -59,7 +59,7 @@ def self_attention_step(size: int, heads: int, batch: int = 8, before: int = 199
     cache = KeyValueCache()
     with torch.no_grad():
         cache.append(past[0], past[1])
-    step_mask = mask.written(1, before + 1)
+    step_mask = mask.write_out(1, before + 1)
     visible = mask.dense(1, before + 1).unsqueeze(1)  # (batch, 1, 1, key)
     stores = torch.empty(2, batch, heads, before + 1, size // heads)
     stores[..., :before, :] = past

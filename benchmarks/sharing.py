@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.racing import Row, print_table
 from regard.data.numbers import number_examples
-from regard.openmp import OWN_WORDS
+from regard.openmp import WAIT_VARIABLES
 from regard.training.record import read_record
 
 SECONDS, WARM_UP = 20, 5
@@ -54,7 +54,7 @@ evaluate_every = 1000000
 
 def tokens_per_second(trainings: int, folder: Path, waiting: dict[str, str]) -> float:
     """All tokens a second of so many trainings at once."""
-    environment = {k: v for k, v in os.environ.items() if k not in OWN_WORDS} | waiting
+    environment = {k: v for k, v in os.environ.items() if k not in WAIT_VARIABLES} | waiting
     places = [Path(tempfile.mkdtemp(dir=folder)) / "run" for _ in range(trainings)]
     command = [sys.executable, "-m", "regard", "train", str(folder / "recipe.toml"), "--out"]
     runs = [

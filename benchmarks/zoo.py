@@ -100,7 +100,7 @@ def train_anew(name: str) -> Path:
     """A finished run of a recipe, outside the repository."""
     folder = Path(tempfile.mkdtemp(prefix="regard-zoo-")) / name
     with Progress() as progress:
-        return train(name, folder, tell=progress.tell).folder
+        return train(name, folder, report=progress.report).folder
 
 
 def main() -> None:

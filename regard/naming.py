@@ -1,4 +1,4 @@
-"""A wrong name is answered with the nearest right one. Imports nothing of ours."""
+"""Suggest the nearest known name for a wrong one. Imports nothing of ours."""
 
 from __future__ import annotations
 

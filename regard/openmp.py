@@ -14,7 +14,7 @@ SPINS = "1600"
 """Turns before a waiting thread gives its core away: enough for the quick hand-over inside a
 training step, soon over when somebody else wants the core. docs/decisions/010 has the table."""
 
-OWN_WORDS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")
+WAIT_VARIABLES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")
 
 
 def spin_briefly(environment: MutableMapping[str, str] = os.environ) -> None:
@@ -23,5 +23,5 @@ def spin_briefly(environment: MutableMapping[str, str] = os.environ) -> None:
     Call it before torch is imported, and in programs of your own only: whoever imports a library
     does not expect it to change their environment. Programs started from here inherit it.
     """
-    if not any(name in environment for name in OWN_WORDS):
+    if not any(name in environment for name in WAIT_VARIABLES):
         environment["GOMP_SPINCOUNT"] = SPINS

@@ -135,7 +135,7 @@ _torch_alone: ContextVar[bool] = ContextVar("regard_torch_products", default=Fal
 
 
 @contextmanager
-def torch_products() -> Iterator[None]:
+def use_torch_products() -> Iterator[None]:
     """Within the `with`, this thread or task has torch's own products, to the last digit.
 
     Another order of adding up is as right, but not the same: logits of 40 differ by 2 · 10⁻⁵.

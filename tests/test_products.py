@@ -157,7 +157,7 @@ def test_few_numbers_of_rows_need_a_kernel_and_results_do_not_tell(rows, monkeyp
 @needs_onednn
 def test_torch_s_own_products_can_be_had_to_the_last_digit():
     inputs, weight = tensors((64, 257), (33, 257))
-    with products.torch_products():
+    with products.use_torch_products():
         assert torch.equal(linear(inputs, weight), F.linear(inputs, weight))
         assert not products.takes_onednn(inputs, weight)
     assert products.takes_onednn(inputs, weight)

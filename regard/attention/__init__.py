@@ -9,11 +9,13 @@ read.weights_of(heads=3, rows=[7])  # on demand, for what is looked at
 """
 
 from regard.attention.addressing import Controls, NTMAddressing, Stages
-from regard.attention.attention import Attended, Attention
+from regard.attention.attended import Attended
+from regard.attention.attention import Attention
 from regard.attention.cache import KeyValueCache
 from regard.attention.editing import edit, freeze, set_to, swap, uniform, zero
 from regard.attention.heads import MultiHead
-from regard.attention.looks import Label, Look, stitch
+from regard.attention.look_sources import stitch
+from regard.attention.looks import Label, Look
 from regard.attention.masks import (
     Causal,
     Dense,

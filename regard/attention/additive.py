@@ -24,7 +24,7 @@ from regard.attention.precision import at_least_single, without_autocast
 TILE_NUMEL = 1 << 19
 """Numbers in a tile: two megabytes of float32, which stay in the cache."""
 
-LARGEST = 0.45
+MAX_EXPONENT_SHARE = 0.45
 """How large a vector's numbers may be for e²ᵃ, as a share of what an exponential can hold."""
 
 Tile = tuple[slice, slice, slice]
@@ -129,7 +129,7 @@ class _Ratio:
 def _in_range(vectors: Tensor) -> bool:
     """Whether e²ᵃ neither overflows nor vanishes. The product of two such may do either: r is then
     0 or 1, as it should be. Beyond, the sum is taken before the exponential."""
-    largest = LARGEST * math.log(torch.finfo(vectors.dtype).max)
+    largest = MAX_EXPONENT_SHARE * math.log(torch.finfo(vectors.dtype).max)
     return vectors.numel() == 0 or bool(vectors.abs().amax() < largest)
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from regard.attention.attended import Attended, change_heads, to_dense
 from regard.attention.comparisons import Comparison, InnerProduct
 from regard.attention.dropout import drop
 from regard.attention.fused import fused_context, plain_context
-from regard.attention.masks import Causal, Mask, as_mask, fit
-from regard.attention.picking import Rows, detach_carried, pick_carried, pick_rows
+from regard.attention.masks import Causal, Mask, as_mask
 from regard.attention.positions import Bias
 from regard.attention.prepared import Prepared
-from regard.attention.recording import ActiveCall, active_sessions, meet
+from regard.attention.recording import ActiveCall, active_sessions, find_call
 from regard.attention.scores import Score
 from regard.attention.weighings import Softmax, Weighing
 
@@ -29,130 +28,6 @@ MAX_PLAIN_CAUSAL_SCORES = 128 * 128
 _AVX512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
 MAX_PLAIN_SCORES = MAX_PLAIN_CAUSAL_SCORES if _AVX512 else 0
 """Up to this many scores, queries that all see the same keys take two plain products on a CPU."""
-
-Selection = int | slice | list[int]
-
-
-@dataclass(frozen=True)
-class Attended:
-    """The result of an attention: its context at once, its weights on demand."""
-
-    context: Tensor  # (batch, …, query, value)
-    comparison: Comparison
-    mask: Mask | None
-    weigh: Weighing
-    carried: Any = None
-    stored_weights: Tensor | None = None  # where they do not follow from the scores alone
-    stored_heads: tuple[int, ...] | None = None  # whose weights are stored; None for all
-    first_row: int = 0  # the position of the first query in its sequence, if it was watched
-    one_sequence: bool | None = None  # whether keys are of the queries' sequence, if known
-
-    @property
-    def scores(self) -> Tensor:
-        """(batch, …, query, key), before the mask and the weighing."""
-        return self.comparison.scores()
-
-    @property
-    def weights(self) -> Tensor:
-        """(batch, …, query, key), before dropout, computed when asked for."""
-        if self.stored_weights is not None and self.stored_heads is None:
-            return self.stored_weights
-        rows = torch.arange(self.comparison.sizes[0], device=self.comparison.device)
-        return self._compute_weights(self.comparison, rows)
-
-    def weights_of(
-        self, *, heads: Selection | None = None, rows: Selection | None = None
-    ) -> Tensor:
-        """Only some heads and some queries; the axes stay.
-
-        attended.weights_of(heads=3, rows=slice(64))  # (batch, 1, 64, key)
-        """
-        comparison = self.comparison
-        queries, _ = comparison.sizes
-        device = comparison.device
-        row = select_indices("rows", rows, queries, device)
-        head = None
-        if heads is not None:
-            if comparison.axes < 4:
-                raise ValueError(f"heads ({heads!r}) were asked for, but this attention has one")
-            head = select_indices("heads", heads, self.context.shape[-3], device)
-        if self.stored_weights is not None and self.stored_heads is None:
-            weights = self.stored_weights
-            weights = weights if head is None else weights.index_select(-3, head)
-            return weights.index_select(-2, row)
-        comparison = comparison if head is None else comparison.heads(head)
-        return self._compute_weights(comparison.rows(row), row, head)
-
-    def pick(self, rows: Rows) -> Attended:
-        """What some rows of the batch read, on their own; the batch axis stays.
-
-        attended.pick(3)  # a batch of one: (1, …, query, value)
-        """
-        batch = self.context.shape[0] if self.comparison.axes > 2 else 0
-        if self.comparison.axes < 3 or not _all_in_batch(rows, batch):
-            named = rows.tolist() if isinstance(rows, Tensor) else rows
-            raise ValueError(f"rows ({named}) must lie within the batch, which has {batch} rows")
-        stored = self.stored_weights
-        return replace(
-            self,
-            context=pick_rows(self.context, rows),
-            comparison=self.comparison.pick(rows),
-            mask=self.mask and self.mask.pick(rows),
-            carried=pick_carried(self.carried, rows, batch),
-            stored_weights=None if stored is None else pick_rows(stored, rows),
-        )
-
-    def detach(self) -> Attended:
-        """The same without its graph: nothing of the backward pass is held."""
-        stored = self.stored_weights
-        return replace(
-            self,
-            context=self.context.detach(),
-            comparison=self.comparison.detach(),
-            carried=detach_carried(self.carried),
-            stored_weights=None if stored is None else stored.detach(),
-        )
-
-    def keep(self, rows: range, one_sequence: bool) -> Attended:
-        """What a record holds of it: enough for every weight, and the context's shape alone.
-
-        Queries, keys and values are often slices of one product. To hold two of them would hold
-        the third, so they are copied, unless a graph holds them anyway.
-        """
-        return replace(
-            self,
-            context=self.context.detach().to("meta"),
-            comparison=self.comparison.compact(),
-            first_row=rows.start,
-            one_sequence=one_sequence,
-        )
-
-    def visible(self, rows: Tensor | None = None) -> Tensor | None:
-        """Where these queries might have looked, broadcast to the scores; None for anywhere."""
-        return _to_dense(self.mask, self.comparison, rows)
-
-    def _compute_weights(
-        self, comparison: Comparison, rows: Tensor, heads: Tensor | None = None
-    ) -> Tensor:
-        visible = self.visible(rows)
-        if heads is not None and visible is not None and visible.shape[-3] > 1:
-            visible = visible.index_select(-3, heads)
-        # Weighings that look at the queries store their weights, so this one has no use for them.
-        weights, _ = self.weigh(comparison.scores(), visible, self.context, self.carried)
-        weights = weights.to(comparison.dtype)
-        if self.stored_weights is None or self.stored_heads is None:
-            return weights
-        stored = self.stored_weights.index_select(-2, rows)
-        asked = range(weights.shape[-3]) if heads is None else heads.tolist()
-        return torch.stack(
-            [
-                stored.select(-3, self.stored_heads.index(head))
-                if head in self.stored_heads
-                else weights.select(-3, place)
-                for place, head in enumerate(asked)
-            ],
-            dim=-3,
-        )
 
 
 class Attention(nn.Module):
@@ -201,12 +76,12 @@ class Attention(nn.Module):
         if mask is not None:
             mask = as_mask(mask)
             mask.check(tuple(values.shape[:-2]), *comparison.sizes)
-        call = meet(self) if active_sessions() else None
+        call = find_call(self) if active_sessions() else None
         if call is None:
             return self._attend(comparison, queries, values, mask, carried)
         # Masks that count positions say that the queries are the last of the keys.
         call.one_sequence |= isinstance(mask, Mask) and mask.counts_positions
-        call.place(*comparison.sizes)
+        call.set_sizes(*comparison.sizes)
         attended = self._attend(comparison, queries, values, mask, carried, call)
         call.record(attended)
         return attended
@@ -246,7 +121,7 @@ class Attention(nn.Module):
         blocks = []
         for rows in torch.arange(comparison.sizes[0], device=values.device).split(step):
             part = comparison.rows(rows)
-            blocks.append(self._mix(part, queries, values, _to_dense(mask, comparison, rows)))
+            blocks.append(self._mix(part, queries, values, to_dense(mask, comparison, rows)))
         return torch.cat(blocks, dim=-2)
 
     @property
@@ -285,7 +160,7 @@ class Attention(nn.Module):
     ) -> Attended:
         """With the whole weight matrix, which is stored: for weighings that are not pure, for
         edits, and where it is small and has to be made anyway."""
-        visible = _to_dense(mask, comparison, None)
+        visible = to_dense(mask, comparison, None)
         weights, carried = self.weigh(comparison.scores(), visible, queries, carried)
         weights = weights.to(comparison.dtype)
         if call is not None:
@@ -293,28 +168,6 @@ class Attention(nn.Module):
             weights = call.change(weights, visible, heads, len(heads))
         context = drop(weights, self._rate) @ values  # (batch, …, query, value)
         return Attended(context, comparison, mask, self.weigh, carried, weights)
-
-
-def change_heads(
-    attended: Attended, values: Tensor, heads: list[int], call: ActiveCall, dropout: float
-) -> Attended:
-    """The result with the weights of some heads changed, and what these heads read; the others
-    keep what the kernel gave them."""
-    index = torch.tensor(heads, device=values.device)
-    visible = attended.visible()
-    if visible is not None and visible.shape[-3] > 1:
-        visible = visible.index_select(-3, index)
-    weights = attended.weights_of(heads=heads)  # (batch, head, query, key)
-    weights = call.change(weights, visible, heads, values.shape[-3])
-    mixed = drop(weights, dropout) @ values.index_select(-3, index)
-    context = attended.context.index_copy(-3, index, mixed.to(attended.context.dtype))
-    return replace(attended, context=context, stored_weights=weights, stored_heads=tuple(heads))
-
-
-def _all_in_batch(rows: Rows, count: int) -> bool:
-    if isinstance(rows, Tensor):
-        return bool(((rows >= 0) & (rows < count)).all())
-    return isinstance(rows, slice) or 0 <= rows < count
 
 
 def _rows_per_block(comparison: Comparison, values: Tensor) -> int:
@@ -339,15 +192,6 @@ def _takes_plain_products(
     return queries * keys <= (MAX_PLAIN_CAUSAL_SCORES if dropping else MAX_PLAIN_SCORES)
 
 
-def _to_dense(mask: Mask | None, comparison: Comparison, rows: Tensor | None) -> Tensor | None:
-    if mask is None:
-        return None
-    queries, keys = comparison.sizes
-    if rows is None:
-        rows = torch.arange(queries, device=comparison.device)
-    return fit(mask.visible(rows, queries, keys), comparison.axes)
-
-
 def _add_bias(comparison: Comparison, bias: Bias) -> InnerProduct:
     if not isinstance(comparison, InnerProduct):
         raise ValueError(
@@ -362,22 +206,6 @@ def _add_bias(comparison: Comparison, bias: Bias) -> InnerProduct:
             f"but the scores have {score_heads or 'no'} heads, {queries} queries and {keys} keys"
         )
     return InnerProduct(comparison.queries, comparison.keys, comparison.scale, bias)
-
-
-def select_indices(
-    name: str, selection: Selection | None, count: int, device: torch.device
-) -> Tensor:
-    """The indices that a selection means, as a tensor."""
-    indices = torch.arange(count, device=device)
-    if selection is None:
-        return indices
-    try:
-        return indices[selection].reshape(-1)
-    except (IndexError, TypeError):
-        reason = f"must lie within 0 … {count - 1}"
-        if not isinstance(selection, int | slice | list):
-            reason = "must be a number, a slice or a list of numbers"
-        raise ValueError(f"{name} ({selection!r}) {reason}") from None
 
 
 def _check_shapes(queries: Tensor, keys: Tensor, values: Tensor) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.attention.attention import Selection, select_indices
+from regard.attention.attended import Selection, select_indices
 from regard.attention.foreign import catch_calls, check_was_seen
-from regard.attention.recording import Call, Change, Session, hold
+from regard.attention.recording import Call, Change, Session, activate
 from regard.attention.watching import attentions, known_paths
 from regard.naming import suggest
 
@@ -215,7 +215,7 @@ def edit(model: nn.Module, changes: Mapping[str, Change | str]) -> Iterator[None
     for _, module, change in planned:
         by_module.setdefault(module, []).append(change)
     session = Session(model, paths, changes=by_module)
-    with hold(session), catch_calls(session):
+    with activate(session), catch_calls(session):
         yield
     for path, module, change in planned:
         _check_was_made(session, path, module, change)

@@ -1,4 +1,4 @@
-"""Attention calls in anybody's modules, seen where they reach torch's kernel.
+"""`watch` and `edit` in modules that are not ours, whose calls are seen at torch's kernel.
 
 `F.scaled_dot_product_attention` is recorded and edited as our own attentions are. Two of torch's
 ways there need care: `F.multi_head_attention_forward` calls the kernel out of a mode's sight, or
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FunctionType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,90 +22,11 @@ from torch._C import _len_torch_function_stack
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
-from regard.attention.attention import Attended, Attention, change_heads
-from regard.attention.comparisons import InnerProduct
-from regard.attention.masks import Dense, Mask
-from regard.attention.picking import Rows, pick_rows
+from regard.attention.attended import Attended, change_heads
+from regard.attention.attention import Attention
+from regard.attention.kernel import GroupedProduct, TopLeftCausal, read_mask
 from regard.attention.recording import ActiveCall, Session, active_sessions, callers
 from regard.attention.weighings import Softmax
-
-
-@dataclass(frozen=True)
-class GroupedProduct(InnerProduct):
-    """score = scale · (q · k) + added, where groups of heads may share their keys
-
-    Ainslie et al. (2023), section 2.2.
-    """
-
-    added: Tensor | None = None  # broadcast to (batch, head, query, key)
-
-    @property
-    def group(self) -> int:
-        """How many heads share a key."""
-        return self.queries.shape[-3] // self.keys.shape[-3] if self.axes >= 4 else 1
-
-    def scores(self) -> Tensor:
-        if self.group > 1:
-            keys = self.keys.repeat_interleave(self.group, dim=-3)
-            return replace(self, keys=keys).scores()
-        scores = super().scores()  # (batch, head, query, key)
-        return scores if self.added is None else scores + self.added
-
-    def rows(self, rows: Tensor) -> Self:
-        return replace(super().rows(rows), added=_select(self.added, -2, rows))
-
-    def heads(self, heads: Tensor) -> Self:
-        return replace(
-            self,
-            queries=self.queries.index_select(-3, heads),
-            keys=self.keys.index_select(-3, heads // self.group),
-            added=_select(self.added, -3, heads),
-        )
-
-    def pick(self, rows: Rows) -> Self:
-        added = self.added
-        if added is not None and added.dim() == self.axes and added.shape[0] > 1:
-            added = pick_rows(added, rows)
-        return replace(super().pick(rows), added=added)
-
-    def detach(self) -> Self:
-        added = None if self.added is None else self.added.detach()
-        return replace(super().detach(), added=added)
-
-
-class TopLeftCausal(Mask):
-    """Query i sees keys 0 … i, also where there are more keys than queries: torch's `is_causal`."""
-
-    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
-        return (torch.arange(keys, device=rows.device) <= rows.unsqueeze(-1)).unsqueeze(0)
-
-
-class Added(Mask):
-    """What a mask of numbers lets a query see: where it adds neither −∞ nor the lowest number.
-
-    A row of lowest numbers alone hides nothing, since a softmax does not know them from zeros.
-    """
-
-    def __init__(self, added: Tensor):
-        self.added = added
-
-    def visible(self, rows: Tensor, queries: int, keys: int) -> Tensor:
-        added = self.added if self.added.shape[-2] == 1 else self.added.index_select(-2, rows)
-        lowest = torch.finfo(added.dtype).min
-        hides_all = (added == lowest).all(dim=-1, keepdim=True)
-        visible = (added > lowest) | hides_all
-        return visible if visible.dim() > 2 else visible.unsqueeze(0)
-
-    def pick(self, rows: Rows) -> Added:
-        alike = self.added.dim() < 3 or self.added.shape[0] == 1
-        return self if alike else Added(pick_rows(self.added, rows))
-
-
-def _select(tensor: Tensor | None, axis: int, index: Tensor) -> Tensor | None:
-    """Along an axis that is not broadcast."""
-    if tensor is None or tensor.dim() < -axis or tensor.shape[axis] == 1:
-        return tensor
-    return tensor.index_select(axis, index)
 
 
 class _Catcher(TorchFunctionMode):
@@ -122,11 +43,11 @@ class _Catcher(TorchFunctionMode):
         if any(not session.called for session in self.sessions):
             self._note_callers()
         if func is F.scaled_dot_product_attention:
-            call = _meet_caller()
+            call = _find_caller()
             return func(*args, **kwargs) if call is None else _attend(call, *args, **kwargs)
         if func is F.multi_head_attention_forward:
-            call = _meet_caller()
-            return func(*args, **kwargs) if call is None else _attend_by_heads(call, args, kwargs)
+            call = _find_caller()
+            return func(*args, **kwargs) if call is None else _attend_multi_head(call, args, kwargs)
         if func in _BACKWARD:
             # A checkpointed pass is computed again in there, and must meet the same changes.
             with self:
@@ -197,7 +118,7 @@ def _remove_mode(catcher: _Catcher) -> None:
         _push_mode(mode)
 
 
-def _meet_caller() -> ActiveCall | None:
+def _find_caller() -> ActiveCall | None:
     """The call that the innermost known module is making; None for our own, which tell by
     themselves."""
     sessions = [session for session in active_sessions() if session.open]
@@ -231,15 +152,15 @@ def _attend(
     context = F.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
-    laid = _lay_out(call, context, query, key, value, attn_mask)
+    aligned = _align_heads(call, context, query, key, value, attn_mask)
     factor = query.shape[-1] ** -0.5 if scale is None else scale
-    added = laid.mask if laid.mask is not None and laid.mask.dtype != torch.bool else None
-    comparison = GroupedProduct(laid.query, laid.key, factor, added=added)
-    mask = TopLeftCausal() if is_causal else _as_mask(laid.mask)
-    attended = Attended(laid.context, comparison, mask, Softmax())
-    call.place(comparison.sizes[0], _count_keys(attended, call))
+    added = aligned.mask if aligned.mask is not None and aligned.mask.dtype != torch.bool else None
+    comparison = GroupedProduct(aligned.query, aligned.key, factor, added=added)
+    mask = TopLeftCausal() if is_causal else read_mask(aligned.mask)
+    attended = Attended(aligned.context, comparison, mask, Softmax())
+    call.set_sizes(comparison.sizes[0], _count_keys(attended, call))
     if call.explicit:
-        values = laid.value
+        values = aligned.value
         if comparison.group > 1:
             values = values.repeat_interleave(comparison.group, dim=-3)
         attended = _change(attended, values, call, dropout_p)
@@ -248,8 +169,8 @@ def _attend(
 
 
 @dataclass(frozen=True)
-class _Laid:
-    """The tensors of a call with their heads where heads belong."""
+class _KernelCall:
+    """The tensors of a call of torch's kernel, heads on an axis of their own."""
 
     context: Tensor
     query: Tensor
@@ -258,14 +179,14 @@ class _Laid:
     mask: Tensor | None
 
 
-def _lay_out(
+def _align_heads(
     call: ActiveCall,
     context: Tensor,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     mask: Tensor | None,
-) -> _Laid:
+) -> _KernelCall:
     """As (batch, head, position, size), or without heads as (batch, position, size)."""
     leading = query.shape[:-2]
     if key.shape[:-3] != query.shape[:-3]:
@@ -276,14 +197,14 @@ def _lay_out(
         if mask is not None and mask.dim() > 2:
             mask = mask.expand(*leading, *mask.shape[-2:]).flatten(0, -4)
         context, query, key, value = (x.flatten(0, -4) for x in (context, query, key, value))
-    elif _holds_groups_as_queries(call, query):
+    elif _has_groups_as_queries(call, query):
         context, query = (x.flatten(1, 2).unsqueeze(2) for x in (context, query))
         if mask is not None and mask.dim() == 4 and mask.shape[1] > 1:
             mask = mask.flatten(1, 2).unsqueeze(2)
-    return _Laid(context, query, key, value, mask)
+    return _KernelCall(context, query, key, value, mask)
 
 
-def _holds_groups_as_queries(call: ActiveCall, query: Tensor) -> bool:
+def _has_groups_as_queries(call: ActiveCall, query: Tensor) -> bool:
     """Whether the heads of a group came as the queries of their key: transformers does so in a
     decoding step, when every head has one query."""
     group = getattr(call.module, "num_key_value_groups", 1)
@@ -304,12 +225,6 @@ def _count_keys(attended: Attended, call: ActiveCall) -> int:
     return int(visible.flatten(0, -2).any(dim=0).nonzero().max()) + 1 if visible.any() else keys
 
 
-def _as_mask(mask: Tensor | None) -> Mask | None:
-    if mask is None:
-        return None
-    return Dense(mask) if mask.dtype == torch.bool else Added(mask)
-
-
 def _change(attended: Attended, values: Tensor, call: ActiveCall, dropout: float) -> Attended:
     """With the weights of the chosen heads written out and changed, or of all."""
     has_heads = attended.comparison.axes >= 4
@@ -322,7 +237,7 @@ def _change(attended: Attended, values: Tensor, call: ActiveCall, dropout: float
     return replace(attended, context=context, stored_weights=weights)
 
 
-def _attend_by_heads(call: ActiveCall, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _attend_multi_head(call: ActiveCall, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """F.multi_head_attention_forward with its kernel, or its own products, in our sight."""
     original = F.multi_head_attention_forward
     given = inspect.signature(original).bind(*args, **kwargs).arguments
@@ -389,8 +304,8 @@ class _Products:
             added = mask.unsqueeze(0) if mask.shape[0] == 1 else self._split(mask)
         queries = self._split(queries)  # (batch, head, query, size)
         comparison = GroupedProduct(queries, self._split(keys.mT), 1.0, added=added)
-        self.call.place(*comparison.sizes)
-        self.attended = Attended(queries, comparison, _as_mask(added), Softmax())
+        self.call.set_sizes(*comparison.sizes)
+        self.attended = Attended(queries, comparison, read_mask(added), Softmax())
 
     def _split(self, tensor: Tensor) -> Tensor:
         return tensor.unflatten(0, (-1, self.heads))

@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 
 from regard.attention.comparisons import InnerProduct
 from regard.attention.dropout import drop
-from regard.attention.masks import Causal, Mask, Written, fit
+from regard.attention.masks import Causal, Mask, WrittenMask, fit
 from regard.attention.precision import (
     at_least_single,
     autocast_dtype,
@@ -35,7 +35,7 @@ MAX_WRITTEN_ENTRIES = 1 << 22
 MIN_HEADS_IN_STEP = 256
 """From so many heads of all rows on, the one query of each takes plain products."""
 
-WIDE = 4
+MIN_WIDE_RATIO = 4
 """Values this many times as wide as their keys are not worth the padding."""
 
 
@@ -63,12 +63,12 @@ def fused_context(
 
 
 def _is_wide(keys: Tensor, values: Tensor) -> bool:
-    return values.shape[-1] >= WIDE * keys.shape[-1]
+    return values.shape[-1] >= MIN_WIDE_RATIO * keys.shape[-1]
 
 
 def _write_row(mask: Mask, comparison: InnerProduct, values: Tensor) -> Tensor:
     """The one row that stands for all queries, as the kernel takes it."""
-    if isinstance(mask, Written) and mask.rows_alike:
+    if isinstance(mask, WrittenMask) and mask.rows_alike:
         return fit(mask.bias(values.dtype), comparison.axes)
     row = torch.zeros(1, dtype=torch.long, device=values.device)
     return fit(mask.visible(row, *comparison.sizes), comparison.axes)
@@ -105,7 +105,7 @@ def _is_large_step(comparison: InnerProduct, values: Tensor, mask: Mask | None) 
         return False
     if not all(x.stride(0) == x.shape[1] * x.stride(1) for x in (keys, values)):
         return False  # they would have to be copied first
-    return mask is None or (isinstance(mask, Written) and not mask.blind)
+    return mask is None or (isinstance(mask, WrittenMask) and not mask.blind)
 
 
 def _step_context(
@@ -163,7 +163,7 @@ def _plain_bias(
     if isinstance(mask, Causal):
         hidden = torch.full((queries, keys), float("-inf"), dtype=dtype, device=device)
         return hidden.triu(1), None
-    written = mask if isinstance(mask, Written) else mask.written(1, keys, device)
+    written = mask if isinstance(mask, WrittenMask) else mask.write_out(1, keys, device)
     bias, sees = written.bias(dtype), None
     leading = comparison.queries.shape[:-2]
 

@@ -118,7 +118,7 @@ class MultiHead(nn.Module):
             return self._merge(self.attention(q, keys.keys, keys.values, mask, carried).context)
         q, k, v = self._project(queries, keys, values)
         if positions is not None:
-            _check_turned(self.position, positions, k.shape[-2])
+            _check_rotary_positions(self.position, positions, k.shape[-2])
         if self.position is not None and keys is not None and keys is not queries:
             _check_one_sequence(self.position, queries, keys)
         if isinstance(self.position, Rotary):
@@ -259,7 +259,7 @@ def _check_position(position: Rotary | PositionBias | None, heads: int, head_siz
         raise ValueError(f"position is made for {position.heads} heads, there are {heads}")
 
 
-def _check_turned(position: nn.Module | None, positions: Tensor, keys: int) -> None:
+def _check_rotary_positions(position: nn.Module | None, positions: Tensor, keys: int) -> None:
     if not isinstance(position, Rotary):
         kind = "none" if position is None else type(position).__name__
         raise ValueError(

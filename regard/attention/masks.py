@@ -58,9 +58,11 @@ class Mask:
         """The whole mask written out, for small ones and for pictures."""
         return self.visible(torch.arange(queries, device=device), queries, keys)
 
-    def written(self, queries: int, keys: int, device: torch.device | str | None = None) -> Written:
+    def write_out(
+        self, queries: int, keys: int, device: torch.device | str | None = None
+    ) -> WrittenMask:
         """The whole mask written out once, for all layers of a decoding step to share."""
-        return Written(self.dense(queries, keys, device))
+        return WrittenMask(self.dense(queries, keys, device))
 
     def __and__(self, other: Mask | Tensor) -> Mask:
         return Both(self, as_mask(other))
@@ -277,7 +279,7 @@ class Dense(Mask):
         return type(self)(F.pad(self.allowed, (0, count), value=True))
 
 
-class Written(Dense):
+class WrittenMask(Dense):
     """A mask that was written out for several attentions, which then share its numbers, too."""
 
     def __init__(self, allowed: Tensor):

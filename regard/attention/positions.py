@@ -1,4 +1,4 @@
-"""Positions: how attention, which is blind to order, is told it.
+"""Position encodings: how attention, which is blind to order, is told it.
 
 Two ways: add a position's vector to the word's
 (`Sinusoidal`, `LearnedPositions`), or let the distance between query and key speak in the score

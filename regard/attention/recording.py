@@ -1,4 +1,4 @@
-"""Who watches and who edits, in this thread or task: the sessions that an attention call meets.
+"""The sessions of `watch` and `edit` in this thread or task, which every attention call asks.
 
 A session lives in a context variable and knows modules by their identity. Nothing hangs on a
 module, so copies of it carry nothing, and threads with one model do not see each other.
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from regard.attention.attention import Attended
+    from regard.attention.attended import Attended
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class _History:
     end: int = 0
     longest: int = 0
 
-    def place(self, queries: int, keys: int, one_sequence: bool) -> int:
-        """The position of the first query, and remember this call.
+    def add(self, queries: int, keys: int, one_sequence: bool) -> int:
+        """Remember a call; return the position of its first query.
 
         In one sequence the queries are the last of the keys. Over another, a single query that
         comes back to as many keys, or one more, is the next step of a decoder.
@@ -101,7 +101,7 @@ def is_watched(model: nn.Module) -> bool:
 
 
 @contextmanager
-def hold(session: Session) -> Iterator[None]:
+def activate(session: Session) -> Iterator[None]:
     """Within the `with`, attention calls of this thread or task meet the session."""
     _sessions.set((*_sessions.get(), session))
     try:
@@ -172,17 +172,17 @@ class ActiveCall:
         """Whether queries and keys come from the same vectors."""
         self.changes: list[tuple[Change, str, int, range]] = []
         self.rows = range(0)
-        self.again = torch._C._current_graph_task_id() != -1
+        self.recomputing = torch._C._current_graph_task_id() != -1
         """Whether a backward pass computes a checkpointed call again; it makes no new one."""
         self.writes_weights = any(session.writes_weights for session in sessions)
 
-    def place(self, queries: int, keys: int) -> None:
-        """Say how many queries and keys there are; from this follow the rows."""
+    def set_sizes(self, queries: int, keys: int) -> None:
+        """Note how many queries and keys there are, which places the rows of this call."""
         for session in reversed(self.sessions):  # the outermost has seen most
             history = session.history(self.module)
-            if self.again:
+            if self.recomputing:
                 history = replace(history)
-            step, first = history.calls, history.place(queries, keys, self.one_sequence)
+            step, first = history.calls, history.add(queries, keys, self.one_sequence)
             self.rows = range(first, first + queries)
             path = session.paths[id(self.module)][0]
             changes = session.changes.get(id(self.module), ())
@@ -216,7 +216,7 @@ class ActiveCall:
 
     def record(self, attended: Attended) -> None:
         """Hand the result to whoever watches."""
-        if self.again:
+        if self.recomputing:
             return
         weights = attended.stored_weights
         if self.writes_weights and weights is not None and weights.requires_grad:
@@ -230,7 +230,7 @@ class ActiveCall:
             session.receive(session.paths[id(self.module)], kept)
 
 
-def meet(module: nn.Module) -> ActiveCall | None:
+def find_call(module: nn.Module) -> ActiveCall | None:
     """The call that `module` is making, if a session knows it."""
     sessions = [each for each in active_sessions() if each.open and id(module) in each.paths]
     if not sessions:

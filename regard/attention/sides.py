@@ -22,7 +22,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.attention.attention import Attended
+from regard.attention.attended import Attended
 from regard.attention.looks import Labels, Look
 from regard.attention.watching import attentions
 

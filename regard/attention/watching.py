@@ -7,11 +7,12 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
-from regard.attention.attention import Attended, Attention
+from regard.attention.attended import Attended
+from regard.attention.attention import Attention
 from regard.attention.foreign import catch_calls, check_was_seen
 from regard.attention.heads import MultiHead
-from regard.attention.looks import stitch
-from regard.attention.recording import Session, hold
+from regard.attention.look_sources import stitch
+from regard.attention.recording import Session, activate
 from regard.naming import suggest
 
 
@@ -92,7 +93,7 @@ def watch(model: nn.Module, gradients: bool = False) -> Iterator[Seen]:
             seen.setdefault(path, []).append(attended)
 
     session = Session(model, known_paths(model), receive=receive, writes_weights=gradients)
-    with hold(session), catch_calls(session):
+    with activate(session), catch_calls(session):
         yield seen
     if not any(seen.values()):
         check_was_seen(session)

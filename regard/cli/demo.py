@@ -9,7 +9,7 @@ import click
 RECIPE = "numbers-de"
 
 
-def train_or_go_on(run: Path) -> None:
+def train_or_resume(run: Path) -> None:
     """Train the demo's translator, from where it was stopped if it was."""
     from regard.cli.progress import Progress
     from regard.running import Stopped, train
@@ -24,7 +24,7 @@ def train_or_go_on(run: Path) -> None:
         click.echo(f"   {run} was begun already; going on with it.")
     try:
         with Progress() as progress:
-            train(recipe if begun else RECIPE, run, resume=begun, tell=progress.tell)
+            train(recipe if begun else RECIPE, run, resume=begun, report=progress.report)
     except Stopped:
         click.echo("stopped and saved; the same command goes on with it")
         raise SystemExit(STOPPED) from None
@@ -56,7 +56,7 @@ def demo(out: Path, run: Path) -> None:
     if (run / "manifest.json").is_file():
         click.echo(f"   {run} is trained already; remove it to train again.")
     else:
-        train_or_go_on(run)
+        train_or_resume(run)
     loaded = load(run)
     examples = unseen_numbers(loaded, 1000)
     answers = loaded.translate([example.source_text for example in examples])

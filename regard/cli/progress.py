@@ -39,7 +39,7 @@ class Progress:
         if self.bar is not None:
             self.bar.stop()
 
-    def tell(self, event: str, values: dict[str, Any]) -> None:
+    def report(self, event: str, values: dict[str, Any]) -> None:
         if not self.first:
             return
         if event == "begin":

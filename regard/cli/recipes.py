@@ -26,4 +26,5 @@ def recipes(name: str | None) -> None:
 
 
 def first_line(text: str) -> str:
+    """What a recipe says about itself in its first comment."""
     return text.splitlines()[0].removeprefix("# ")

@@ -22,7 +22,7 @@ import click
 
 if TYPE_CHECKING:
     from regard.running import Answer, Run
-    from regard.running.run import Asking
+    from regard.running.run import BoundVerb
 
 WINDOW = 1024
 """Lines that are sorted by length together: the first answer waits for this many at the most."""
@@ -138,23 +138,23 @@ class Texts:
         # Before the model, which takes longer: a file that is not there is told at once.
         windows = [list(given)] if self.file is None else self._windows()
         loaded = load(self.run)
-        asking = loaded.asking(verb, **settings)  # what is refused is refused before a line is read
+        bound = loaded.bind(verb, **settings)  # what is refused is refused before a line is read
         first = 0
         with self._progress() as done:
             for window in windows:
-                for answer in self._answers(asking, window, first):
+                for answer in self._answers(bound, window, first):
                     yield loaded, answer
                     done()
                 first += len(window)
 
-    def _answers(self, asking: Asking, window: list[str], first: int) -> Iterator[Answer]:
+    def _answers(self, bound: BoundVerb, window: list[str], first: int) -> Iterator[Answer]:
         """The answers to the texts of a window; an empty line of a file has an empty answer."""
         from regard.running import Answer
 
         asked = [self.file is None or bool(text.strip()) for text in window]
         numbers = [first + place for place, wanted in enumerate(asked) if wanted]
         texts = [window[number - first] for number in numbers]
-        found = asking.answers(texts, numbers)
+        found = bound.answers(texts, numbers)
         for text, wanted in zip(window, asked, strict=True):
             yield next(found) if wanted else Answer.empty(text)
 

@@ -24,8 +24,8 @@ def train(recipe: str, out: Path | None, settings: tuple[str, ...], resume: bool
     from regard.training.signals import STOPPED
 
     try:
-        with compiling(), Progress() as progress:
-            folder = run(recipe, out, settings, resume=resume, tell=progress.tell).folder
+        with compiler_errors_in_a_line(), Progress() as progress:
+            folder = run(recipe, out, settings, resume=resume, report=progress.report).folder
     except Stopped as stopped:
         if progress.first:
             click.echo(str(stopped))
@@ -35,8 +35,8 @@ def train(recipe: str, out: Path | None, settings: tuple[str, ...], resume: bool
 
 
 @contextmanager
-def compiling() -> Iterator[None]:
-    """What torch.compile complains about at length, in a line."""
+def compiler_errors_in_a_line() -> Iterator[None]:
+    """Within the `with`, what torch.compile complains about at length is said in a line."""
     if "TORCH_LOGS" not in os.environ:
         # Its hints on how a model might be compiled in larger pieces are for whoever wrote it.
         logging.getLogger("torch._dynamo").setLevel(logging.ERROR)

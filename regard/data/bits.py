@@ -91,7 +91,7 @@ def copy_batch(sequence: Tensor, repeats: int, repeats_told: bool) -> Bits:
         inputs[:, length, width + 1] = (repeats - MEAN_REPEATS) / SPREAD
         targets[:, -1, width] = 1.0
     targets[:, length + 1 : length + 1 + repeats * length, :width] = sequence.repeat(1, repeats, 1)
-    return _asked_at_the_end(inputs, targets, answer)
+    return _answer_last(inputs, targets, answer)
 
 
 def make_recall(generator: torch.Generator, rows: int, width: int, length: int, _: int) -> Bits:
@@ -109,10 +109,11 @@ def make_recall(generator: torch.Generator, rows: int, width: int, length: int, 
     inputs[:, [first, first + 4], width + 1] = 1.0  # the question stands between two other marks
     inputs[:, first + 1 : first + 4, :width] = items[every, asked]
     targets[:, -3:] = items[every, (asked + 1) % length]
-    return _asked_at_the_end(inputs, targets, 3)
+    return _answer_last(inputs, targets, 3)
 
 
-def _asked_at_the_end(inputs: Tensor, targets: Tensor, answer: int) -> Bits:
+def _answer_last(inputs: Tensor, targets: Tensor, answer: int) -> Bits:
+    """Episodes of which the last `answer` steps count."""
     real = torch.ones(inputs.shape[:2], dtype=torch.bool)
     asked = torch.arange(inputs.shape[1]) >= inputs.shape[1] - answer
     return Bits(inputs, targets, real, asked.expand_as(real))

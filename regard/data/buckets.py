@@ -12,7 +12,7 @@ from regard.data.batches import LabelledTexts, Pairs, Words
 from regard.data.feeds import random_stream
 
 
-class Bucketed:
+class LengthBuckets:
     """Examples of like length together, about `tokens` words at once, shuffled every epoch.
 
     Sorting by length saves the padding; shuffling before sorting and the batches after it keeps
@@ -58,7 +58,7 @@ class Sentences:
         self, sentences: Sequence[Sequence[int]], end: int, tokens: int, seed: int | None = None
     ):
         self.sentences, self.end = sentences, end
-        self.buckets = Bucketed([len(sentence) + 1 for sentence in sentences], tokens, seed)
+        self.buckets = LengthBuckets([len(sentence) + 1 for sentence in sentences], tokens, seed)
 
     @property
     def summary(self) -> str:
@@ -94,7 +94,7 @@ class Translations:
         self.references = references  # the targets as they were written, to compare answers with
         self.links = links  # which source word belongs to which target word, if the data know
         lengths = [max(len(source), len(target) + 1) for source, target in pairs]
-        self.buckets = Bucketed(lengths, tokens, seed)
+        self.buckets = LengthBuckets(lengths, tokens, seed)
 
     def with_pairs(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Translations:
         """Other pairs, in batches made alike."""
@@ -119,7 +119,7 @@ class Translations:
         return Pairs(source, source_mask, target_input, target_output, mask)
 
 
-class Redrawn:
+class PerEpochTranslations:
     """Pairs that are other ones in every epoch: `draw(epoch)` says which, always the same."""
 
     continues = False
@@ -138,7 +138,7 @@ class Redrawn:
         return self.draw(epoch).batch(epoch, index)
 
 
-class Labelled:
+class LabelledTextsFeed:
     """Texts with the numbers of their classes, of like length together."""
 
     continues = False
@@ -154,7 +154,7 @@ class Labelled:
     ):
         """kind is the batch that they become"""
         self.texts, self.labels, self.pad, self.kind = texts, labels, pad, kind
-        self.buckets = Bucketed([max(len(text), 1) for text in texts], tokens, seed)
+        self.buckets = LengthBuckets([max(len(text), 1) for text in texts], tokens, seed)
 
     @property
     def summary(self) -> str:

@@ -160,11 +160,12 @@ def _records(path: str | Path, format: str, columns: tuple[Column, ...]) -> Iter
     _check_columns(columns, format)
     name = _name(path)
     if format == "jsonl":
-        return _some(_fields(path, columns), name)
-    return _some(_cells(read_rows(path, format), name, columns), name)
+        return _require_rows(_fields(path, columns), name)
+    return _require_rows(_cells(read_rows(path, format), name, columns), name)
 
 
-def _some(records: Iterator[list[str]], name: str) -> Iterator[list[str]]:
+def _require_rows(records: Iterator[list[str]], name: str) -> Iterator[list[str]]:
+    """The records as they are; an error if there is none."""
     first = next(records, None)
     if first is None:
         raise ValueError(f"{name} has no rows beside blank ones and names of columns")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import LabelledDocuments
-from regard.data.buckets import Bucketed
+from regard.data.buckets import LengthBuckets
 
 Document = Sequence[Sequence[int]]  # the ids of each sentence
 
@@ -76,7 +76,7 @@ class LabelledDocumentsFeed:
     ):
         self.documents, self.labels, self.pad = DocumentIds(documents), torch.tensor(labels), pad
         lengths = [max(length, 1) for length in self.documents.lengths()]
-        self.buckets = Bucketed(lengths, tokens, seed)
+        self.buckets = LengthBuckets(lengths, tokens, seed)
 
     @property
     def summary(self) -> str:

@@ -23,12 +23,12 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import MaskedTexts
-from regard.data.buckets import Bucketed, pad_rows
+from regard.data.buckets import LengthBuckets, pad_rows
 from regard.data.feeds import random_stream
 
 SCORING_SEED = 0
 """Where nothing is to be learned, every run is asked for the same words of the same pairs."""
-FULL_ENOUGH = 2 / 3  # of its room a text must take, before it ends with a sentence
+MIN_FILLED_SHARE = 2 / 3  # of its room, before a text ends with a sentence
 MAX_SKIPPED = 4  # sentences at the beginning of a document, so that each epoch cuts it elsewhere
 
 Sentence = Sequence[int]
@@ -156,14 +156,14 @@ class MaskedPairs:
                 if self.paired
                 else "there are no sentences"
             )
-        sources = self._trade(pairs, epoch)
+        sources = self._choose_second_texts(pairs, epoch)
         rows = [
             (pair.first, pairs[source].second, int(source != place))
             for place, (pair, source) in enumerate(zip(pairs, sources, strict=True))
         ]
         lengths = [len(first) + len(second) + 3 for first, second, _ in rows]
         seed = self.seed if self.shuffled else None
-        return rows, Bucketed(lengths, self.budget, seed).plan(epoch)
+        return rows, LengthBuckets(lengths, self.budget, seed).plan(epoch)
 
     def _pairs(self, epoch: int) -> Iterator[Pair]:
         """Stretches of whole sentences and those right behind them, document by document."""
@@ -175,16 +175,16 @@ class MaskedPairs:
             # Of a short document nothing is left out.
             place = skip if len(document) > 2 * MAX_SKIPPED else 0
             while place + self.paired < len(document):
-                end = _fill(document, place, room, keep=int(self.paired))
+                end = _find_end(document, place, room, keep=int(self.paired))
                 first = list(chain.from_iterable(document[place:end]))
                 place, second = end, []
                 if self.paired:
-                    place = _fill(document, end, room)
+                    place = _find_end(document, end, room)
                     second = list(chain.from_iterable(document[end:place]))
                 # Cut where the two are furthest apart, if they are too long.
                 yield Pair(first[-room:] if self.paired else first[:room], second[:room], number)
 
-    def _trade(self, pairs: list[Pair], epoch: int) -> list[int]:
+    def _choose_second_texts(self, pairs: list[Pair], epoch: int) -> list[int]:
         """For each pair the pair whose second text it reads: its own for one half of them.
 
         The others stand in a circle, document by document, and each reads from so far ahead that
@@ -211,14 +211,14 @@ class MaskedPairs:
         return sources
 
 
-def _fill(document: Sequence[Sentence], place: int, room: int, keep: int = 0) -> int:
+def _find_end(document: Sequence[Sentence], place: int, room: int, keep: int = 0) -> int:
     """Where a stretch of whole sentences ends that begins at a place and takes most of the room.
 
     `keep` sentences are left for whoever comes next. A stretch goes on for being short so far, and
     never for what comes next: else the length of a first text would tell something of the second.
     """
     end, size = place, 0
-    while end < len(document) - keep and size < FULL_ENOUGH * room:
+    while end < len(document) - keep and size < MIN_FILLED_SHARE * room:
         size += len(document[end])
         end += 1
     return end

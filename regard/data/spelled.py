@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.data.batches import LabelledSpellings, Spellings
-from regard.data.buckets import Bucketed, pad_rows
+from regard.data.buckets import LengthBuckets, pad_rows
 from regard.text.spelling import END_SPELLING, SPELLING_LENGTH, START_SPELLING, Spelling
 
 
@@ -27,7 +27,7 @@ class SpelledSentences:
         seed: int | None = None,
     ):
         self.sentences, self.ids, self.start, self.end = sentences, ids, start, end
-        self.buckets = Bucketed([len(sentence) + 2 for sentence in sentences], tokens, seed)
+        self.buckets = LengthBuckets([len(sentence) + 2 for sentence in sentences], tokens, seed)
 
     @property
     def summary(self) -> str:
@@ -43,7 +43,7 @@ class SpelledSentences:
         return Spellings(characters, targets, mask)
 
 
-class LabelledSpelled:
+class LabelledSpellingsFeed:
     """Texts with the numbers of their classes, each word as it is spelled."""
 
     continues = False
@@ -56,7 +56,7 @@ class LabelledSpelled:
         seed: int | None = None,
     ):
         self.texts, self.labels = texts, labels
-        self.buckets = Bucketed([len(text) + 2 for text in texts], tokens, seed)
+        self.buckets = LengthBuckets([len(text) + 2 for text in texts], tokens, seed)
 
     @property
     def summary(self) -> str:

@@ -9,12 +9,12 @@ from torch import Tensor
 from regard.decoding.ancestry import Ancestry
 from regard.decoding.beams import beam
 from regard.decoding.config import DecodingConfig
+from regard.decoding.hf_beam import hf_beam
 from regard.decoding.hypothesis import Hypothesis
 from regard.decoding.paths import choose_likeliest, decode_steps, greedy
 from regard.decoding.rules import Rules
 from regard.decoding.sampling import make_sampler, sample
 from regard.decoding.seam import B, Model, S
-from regard.decoding.shelf import shelf_beam
 
 
 def decode(
@@ -35,7 +35,7 @@ def decode(
         )
     search = greedy
     if config.method == "beam":
-        search = beam if config.stopping == "exact" else shelf_beam
+        search = beam if config.stopping == "exact" else hf_beam
     return search(model, batch, first, config, end=end, never=never, ancestry=ancestry)
 
 

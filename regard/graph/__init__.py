@@ -1,6 +1,6 @@
 """Computation graphs: values forward, gradients backward, both to be seen in every node."""
 
-from .functions import (
+from regard.graph.functions import (
     concatenate,
     cross_entropy,
     embedding,
@@ -15,9 +15,9 @@ from .functions import (
     tanh,
     where,
 )
-from .graph import Graph
-from .node import Node, apply, constant, data, parameter
-from .operation import Operation
+from regard.graph.graph import Graph
+from regard.graph.node import Node, apply, constant, data, parameter
+from regard.graph.operation import Operation
 
 __all__ = [
     "Graph",

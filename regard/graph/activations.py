@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .operation import Array, Operation
+from regard.graph.operation import Array, Operation
 
 
 class Exp(Operation):

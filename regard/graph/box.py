@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from regard.graph.node import Node
+from regard.graph.operation import Array, Leaf
+from regard.graph.summary import summarise
 from regard.text_width import text_width
-
-from .node import Node
-from .operation import Array, Leaf
-from .summary import summarise
 
 DIGITS, MAX_NUMBERS = 3, 3
 MAX_LETTERS = 36  # of a name or an operation

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from xml.sax.saxutils import escape, quoteattr
 
+from regard.graph.box import FAINT, GRADIENT, KINDS, SMALL, VALUE, Box
+from regard.graph.layout import Spot, arrange, fit_positions
+from regard.graph.node import Node
 from regard.text_width import text_width
-
-from .box import FAINT, GRADIENT, KINDS, SMALL, VALUE, Box
-from .layout import Spot, arrange, fit_positions
-from .node import Node
 
 MAX_NODES = 1000  # more boxes than anybody can read
 MARGIN = 28.0

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import activations, selection, shapes
-from .node import Node, Operand, apply, constant
-from .operation import Operation
+from regard.graph import activations, selection, shapes
+from regard.graph.node import Node, Operand, apply, constant
+from regard.graph.operation import Operation
 
 
 def exp(x: Operand) -> Node:

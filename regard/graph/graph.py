@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regard.atomic import write_atomically
+from regard.graph.drawing import draw
+from regard.graph.listing import list_nodes
+from regard.graph.names import name_nodes
+from regard.graph.node import Node, as_array
+from regard.graph.operation import Array, sum_to
 from regard.naming import suggest
-
-from .drawing import draw
-from .listing import list_nodes
-from .names import name_nodes
-from .node import Node, as_array
-from .operation import Array, sum_to
 
 
 class Graph:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
-from .node import Node
-from .summary import summarise
+from regard.graph.node import Node
+from regard.graph.summary import summarise
 
 DIGITS, MAX_NUMBERS = 4, 6  # significant digits of a number, and how many numbers are written out
 

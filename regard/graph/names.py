@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from .node import Node
-from .operation import Leaf
-from .summary import format_number
+from regard.graph.node import Node
+from regard.graph.operation import Leaf
+from regard.graph.summary import format_number
 
 
 def name_nodes(nodes: Sequence[Node]) -> dict[Node, str]:

@@ -17,10 +17,19 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arithmetic import Add, Divide, GeneralPower, MatMul, Multiply, Negate, Power, Subtract
-from .operation import Array, Axis, Leaf, Operation
-from .reductions import Max, Mean, Sum
-from .shapes import Index, Reshape, Transpose
+from regard.graph.arithmetic import (
+    Add,
+    Divide,
+    GeneralPower,
+    MatMul,
+    Multiply,
+    Negate,
+    Power,
+    Subtract,
+)
+from regard.graph.operation import Array, Axis, Leaf, Operation
+from regard.graph.reductions import Max, Mean, Sum
+from regard.graph.shapes import Index, Reshape, Transpose
 
 Operand: TypeAlias = "Node | ArrayLike"
 

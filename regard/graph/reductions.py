@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .operation import Array, Axis, Operation
+from regard.graph.operation import Array, Axis, Operation
 
 
 @dataclass(frozen=True, eq=False)

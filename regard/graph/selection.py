@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .activations import LogSoftmax
-from .operation import Array, Operation
+from regard.graph.activations import LogSoftmax
+from regard.graph.operation import Array, Operation
 
 
 class Embedding(Operation):

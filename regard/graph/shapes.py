@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .operation import Array, Operation
+from regard.graph.operation import Array, Operation
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """A value in a few characters: small arrays in full, large ones by shape and range."""
 
-from .operation import Array
+from regard.graph.operation import Array
 
 
 def summarise(value: Array, digits: int, max_numbers: int) -> str:

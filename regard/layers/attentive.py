@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from regard.attention import Additive, Attention, Prepared, Softmax, is_watched
-from regard.attention.additive import LARGEST, key_exponentials
+from regard.attention.additive import MAX_EXPONENT_SHARE, key_exponentials
 from regard.layers.cells import GRUCell
 from regard.layers.unpadded import Layout, gru_slopes, gru_step, refuse_second_derivative, shift
 from regard.products import add_linear, linear, weight_gradient
@@ -31,7 +31,7 @@ BLOCK_NUMEL = 1 << 18
 """Numbers compared at once: a megabyte of float32, however many rows and keys there are."""
 
 
-def runs_at_once(attention: Attention, cell: GRUCell, source: Tensor) -> bool:
+def can_run_attentive(attention: Attention, cell: GRUCell, source: Tensor) -> bool:
     """Whether `run_attentive` can take the place of steps through `attention` and `cell`.
 
     There must be something to learn on a CPU, and nobody may be watching or editing; rows without
@@ -65,7 +65,7 @@ def run_attentive(
     from_word, from_context = cell.weight_ih.split([words.shape[-1], memory.shape[-1]], dim=1)
     visible = torch.arange(memory.shape[1]) < source[layout.order].unsqueeze(1)
     states, contexts = _AttentiveSteps.apply(  # type: ignore[no-untyped-call]
-        linear(layout.lay_out(words), from_word, cell.bias_ih),
+        linear(layout.pack(words), from_word, cell.bias_ih),
         start[layout.order],
         memory[layout.order],
         keys.keys[layout.order],
@@ -196,7 +196,7 @@ class _Ratio:
         # A GRU's state lies between −1 and 1, or where it started, so this bounds every query.
         largest_state = max(1.0, float(start.abs().max()))
         largest_query = float(query_weight.abs().sum(dim=1).max()) * largest_state
-        in_range = largest_query < LARGEST * math.log(torch.finfo(keys.dtype).max)
+        in_range = largest_query < MAX_EXPONENT_SHARE * math.log(torch.finfo(keys.dtype).max)
         self.exponentials = key_exponentials(keys) if in_range else None
         self.negative = -2 * keys if self.exponentials is None else None
         self.one = keys.new_ones(())

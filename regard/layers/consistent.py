@@ -1,4 +1,4 @@
-"""The loss of two guesses that should agree, without ever holding all the logits.
+"""The loss of two guesses that should agree (R-Drop), without ever holding all the logits.
 
 What a network says under one dropout and under another are two guesses p and q of the same word:
 

@@ -91,15 +91,15 @@ def run_unpadded(
     assert cells[0].steps is not None
     # An empty row gets one word of padding, and `run` takes the result away.
     layout = Layout(mask.sum(dim=1).clamp(min=1))
-    words = layout.lay_out(inputs)  # (word, input)
+    words = layout.pack(inputs)  # (word, input)
     from_input = [linear(words, cell.weight_ih, cell.bias_ih) for cell in cells]
-    from_input[1:] = [layout.turn(backward) for backward in from_input[1:]]
+    from_input[1:] = [layout.reverse(backward) for backward in from_input[1:]]
     weight = torch.stack([cell.weight_hh for cell in cells])
     bias = torch.stack([cell.bias_hh for cell in cells])
     states: Tensor = cells[0].steps.apply(  # (direction, word, hidden)
         torch.stack(from_input), start.hidden[:, layout.order], weight, bias, layout.steps
     )
-    in_place = [states[0], *(layout.turn(backward) for backward in states[1:])]
+    in_place = [states[0], *(layout.reverse(backward) for backward in states[1:])]
     outputs = layout.pad(torch.cat(in_place, dim=-1), inputs.shape[1])
     return outputs, RecurrentState(states[:, layout.ends])
 

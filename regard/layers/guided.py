@@ -1,4 +1,4 @@
-"""Self-attention that knows where to look before it has learned anything.
+"""Initial weights for self-attention, so that heads begin by looking at their like and neighbours.
 
 positions begin as waves           P[p]
 a head that looks at its like      queries x A, keys y A: large where x and y are the same word
@@ -27,7 +27,7 @@ FASTEST, SLOWEST = 2.0, 0.2
 """Radians that waves turn by from a position to the next: they tell places near by."""
 WAVE_STD = 0.07  # of positions, so that words do not drown them
 LIKE_STD, NEIGHBOUR_STD = 0.08, 0.15  # of the matrices A
-QUICK = 0.8
+MIN_NEIGHBOUR_SPEED = 0.8
 """Radians from which on a wave shows a neighbour. Slower ones hardly turn, and where words have the
 same dimensions a word would look at itself."""
 HEADS = (0, 0, 1, -1)
@@ -51,14 +51,15 @@ def start_guided(positions: Tensor, projections: Iterable[Tensor], heads: int) -
     count, model_size = positions.shape
     waves = make_waves(torch.arange(count, device=positions.device), model_size)
     positions.copy_(waves * (WAVE_STD / math.sqrt(0.5)))  # a sine has a variance of one half
-    quick = (wave_speeds(model_size) >= QUICK).repeat_interleave(2).to(positions)  # (model,)
+    quick = wave_speeds(model_size) >= MIN_NEIGHBOUR_SPEED
+    quick = quick.repeat_interleave(2).to(positions)  # (model,)
     for projection in projections:
         queries, keys, _ = (part.unflatten(0, (heads, -1)) for part in projection.chunk(3))
         for head, offset in enumerate(HEADS):
             matrix = torch.randn_like(queries[head])  # (size, model)
             matrix *= NEIGHBOUR_STD * quick if offset else LIKE_STD
             queries[head] = matrix
-            keys[head] = matrix @ turn(model_size, -offset).to(matrix)
+            keys[head] = matrix @ rotation(model_size, -offset).to(matrix)
 
 
 def wave_speeds(size: int) -> Tensor:
@@ -72,7 +73,7 @@ def make_waves(positions: Tensor, size: int) -> Tensor:
     return sinusoids(FASTEST * positions, size, base=FASTEST / SLOWEST)
 
 
-def turn(size: int, steps: int) -> Tensor:
+def rotation(size: int, steps: int) -> Tensor:
     """R with R P[p] = P[p + steps] for every position p, (size, size).
 
     Each pair of dimensions turns by an angle of its own.

@@ -1,4 +1,4 @@
-"""One layer of a Transformer: words look at each other, at a memory perhaps, and think."""
+"""One layer of a Transformer: self-attention, cross-attention if wanted, feed-forward network."""
 
 from __future__ import annotations
 

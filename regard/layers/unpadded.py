@@ -39,25 +39,25 @@ class Layout:
         self.ends = ends[self.back]  # (row,): where the last word of each row stands
         self.steps = list(zip(begins.tolist(), self.counts.tolist(), strict=True))
 
-    def lay_out(self, padded: Tensor) -> Tensor:
+    def pack(self, padded: Tensor) -> Tensor:
         """(row, time, size) → (word, size)."""
         places = self.rows * padded.shape[1] + self.times
-        laid: Tensor = _Select.apply(padded.flatten(0, 1), places)  # type: ignore[no-untyped-call]
-        return laid
+        packed: Tensor = _Gather.apply(padded.flatten(0, 1), places)  # type: ignore[no-untyped-call]
+        return packed
 
     def pad(self, words: Tensor, time: int) -> Tensor:
         """(word, size) → (row, time, size), zeros at padding."""
         rows, places = len(self.order), self.rows * time + self.times
-        padded: Tensor = _Place.apply(words, places, rows * time)  # type: ignore[no-untyped-call]
+        padded: Tensor = _Scatter.apply(words, places, rows * time)  # type: ignore[no-untyped-call]
         return padded.view(rows, time, -1)
 
-    def turn(self, words: Tensor) -> Tensor:
+    def reverse(self, words: Tensor) -> Tensor:
         """(word, size), those of each row last to first."""
-        turned: Tensor = _Select.apply(words, self.mirror)  # type: ignore[no-untyped-call]
-        return turned
+        reversed_words: Tensor = _Gather.apply(words, self.mirror)  # type: ignore[no-untyped-call]
+        return reversed_words
 
 
-class _Select(torch.autograd.Function):
+class _Gather(torch.autograd.Function):
     """Some rows of a matrix, each once at most: torch would add up gradients, which takes long."""
 
     @staticmethod
@@ -67,10 +67,10 @@ class _Select(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return _Place.apply(gradients[0], ctx.places, ctx.rows), None  # type: ignore[no-untyped-call]
+        return _Scatter.apply(gradients[0], ctx.places, ctx.rows), None  # type: ignore[no-untyped-call]
 
 
-class _Place(torch.autograd.Function):
+class _Scatter(torch.autograd.Function):
     """A matrix with these rows at these places, and zeros elsewhere."""
 
     @staticmethod
@@ -80,7 +80,7 @@ class _Place(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return _Select.apply(gradients[0], ctx.places), None, None  # type: ignore[no-untyped-call]
+        return _Gather.apply(gradients[0], ctx.places), None, None  # type: ignore[no-untyped-call]
 
 
 class GRUSteps(torch.autograd.Function):

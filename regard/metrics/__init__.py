@@ -4,12 +4,12 @@ Likelihoods, classification, text (BLEU and chrF by sacrebleu, exact matches) an
 and a catalog that tells for every metric which way is up.
 """
 
-from .alignment import Link, Links, aer, grow_diag_final, intersect, read_links, union
-from .catalog import METRICS, Metric, is_better, metric
-from .classification import ClassScores, Confusion, Label, accuracy, confusion, f1
-from .likelihood import likelihood_scores
-from .score import Score
-from .text import bleu, chrf, exact_match
+from regard.metrics.alignment import Link, Links, aer, grow_diag_final, intersect, read_links, union
+from regard.metrics.catalog import METRICS, Metric, is_better, metric
+from regard.metrics.classification import ClassScores, Confusion, Label, accuracy, confusion, f1
+from regard.metrics.likelihood import likelihood_scores
+from regard.metrics.score import Score
+from regard.metrics.text import bleu, chrf, exact_match
 
 __all__ = [
     "METRICS",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from .score import Score
+from regard.metrics.score import Score
 
 Link: TypeAlias = tuple[int, int]  # source word, target word, both counted from 0
 

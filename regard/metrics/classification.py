@@ -19,9 +19,8 @@ from operator import eq
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from regard.metrics.score import Score
 from regard.naming import suggest
-
-from .score import Score
 
 if TYPE_CHECKING:  # importing metrics must not wait for torch
     from numpy.typing import NDArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from .score import Score
+from regard.metrics.score import Score
 
 LARGEST_EXPONENT = 700.0  # exp(709.8) is the largest a float can hold
 

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
+from regard.metrics.score import Score
 from regard.naming import suggest
-
-from .score import Score
 
 References: TypeAlias = Sequence[str] | Sequence[Sequence[str]]
 

@@ -26,9 +26,9 @@ from torch import Tensor, nn
 from regard.attention import Additive, Attention
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, GRUCell, Recurrent, RecurrentState
-from regard.layers.attentive import run_attentive, runs_at_once
+from regard.layers.attentive import can_run_attentive, run_attentive
 from regard.models.checks import check_at_least, check_rates, check_shared, check_tied
-from regard.models.source import Source
+from regard.models.source import Source, share_table
 from regard.products import Linear
 
 
@@ -95,10 +95,7 @@ class Bahdanau(nn.Module):
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.output = Linear(config.readout_size, config.vocabulary_size)
-        if config.tied:
-            self.output.weight = self.decoder.embedding.weight
-        if config.shared:
-            self.encoder.embedding.weight = self.decoder.embedding.weight
+        share_table(config, self.decoder.embedding, self.output, self.encoder.embedding)
 
     def forward(self, batch: Pairs) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, target, vocabulary)
@@ -176,7 +173,7 @@ class Decoder(nn.Module):
         """Teacher forcing: right words (batch, target, embedding) → states (…, hidden) and what was
         read for them (…, memory)."""
         source = state.source
-        if runs_at_once(self.attention, self.cell, source.mask.lengths):
+        if can_run_attentive(self.attention, self.cell, source.mask.lengths):
             looked_at = (source.memory, source.keys, source.mask.lengths)
             return run_attentive(
                 self.attention, self.cell, words, lengths, state.hidden, *looked_at

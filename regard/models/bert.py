@@ -26,9 +26,16 @@ from regard.data.batches import MarkedTexts, MaskedTexts
 from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.layers.feedforward import ACTIVATIONS
 from regard.layers.guided import check_guided, start_guided
-from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.checks import (
+    check_above_zero,
+    check_at_least,
+    check_equal_shares,
+    check_length,
+    check_one_of,
+    check_rates,
+)
 
-PLACE_STD = 0.02
+POSITION_STD = 0.02
 """How positions and segments start, whatever the words do: first of all a word is a word."""
 
 
@@ -67,13 +74,8 @@ class BertConfig:
         check_at_least(1, self, "layers", "heads", "feedforward_size")
         check_one_of(tuple(ACTIVATIONS), self, "activation")
         check_rates(self, "dropout", "attention_dropout", "classifier_dropout")
-        if self.model_size % self.heads:
-            raise ValueError(
-                f"model_size ({self.model_size}) must be a multiple of heads ({self.heads}): "
-                "each head takes an equal share"
-            )
-        if self.init_std <= 0:
-            raise ValueError(f"init_std ({self.init_std}) must be above 0")
+        check_equal_shares(self)
+        check_above_zero(self, "init_std")
         if self.guided:
             check_guided(self.model_size, self.heads)
         if self.next_sentence and not self.pooler:
@@ -101,16 +103,11 @@ class BertEncoder(nn.Module):
 
     def hidden_states(self, batch: MaskedTexts | MarkedTexts) -> Iterator[Tensor]:
         """The vectors of every layer in turn, (batch, position, model), the embeddings first."""
-        length = batch.ids.shape[1]
-        if length > self.config.longest:
-            raise ValueError(
-                f"the text has {length} tokens, but this model has {self.config.longest} "
-                "positions (longest)"
-            )
+        check_length(self.config, batch.ids.shape[1])
         vectors = self.embedding(batch.ids) + self.segments(batch.segments)
         vectors = self.dropout(self.norm(self.positions(vectors)))  # (batch, position, model)
         yield vectors
-        mask = _real_words(batch.mask)
+        mask = _padding_mask(batch.mask)
         for layer in self.layers:
             vectors = layer(vectors, mask)
             yield vectors
@@ -129,7 +126,7 @@ class BertEncoder(nn.Module):
             elif weight.dim() > 1:
                 nn.init.normal_(weight, std=self.config.init_std)
         for place in (self.positions.table, self.segments.weight):
-            nn.init.normal_(place, std=PLACE_STD)
+            nn.init.normal_(place, std=POSITION_STD)
         if self.config.guided:
             names = self.named_parameters()
             projections = [weight for name, weight in names if name.endswith("projection.weight")]
@@ -228,8 +225,8 @@ def _make_layer(config: BertConfig) -> TransformerLayer:
     )
 
 
-def _real_words(mask: Tensor) -> Mask | None:
+def _padding_mask(mask: Tensor) -> Mask | None:
     """Every word sees all that are real; written out once, for all layers."""
     if bool(mask.all()):
         return None
-    return Dense(mask.unsqueeze(1)).written(1, mask.shape[1], mask.device)
+    return Dense(mask.unsqueeze(1)).write_out(1, mask.shape[1], mask.device)

@@ -1,4 +1,4 @@
-"""A deep averaging network: forget the order of words, and think about their mean.
+"""A deep averaging network: layers on the mean of a text's words, whose order is forgotten.
 
 z₀ = 1/|X| Σ_{w∈X} v_w,  z_i = f(W_i z_{i−1} + b_i),  p(class) = softmax(W z_n + b)
 
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from regard.data.batches import LabelledTexts
 from regard.layers import Dropout, Embedding
 from regard.layers.pooling import mean_of_words
-from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.checks import check_above_zero, check_at_least, check_one_of, check_rates
 from regard.products import Linear
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
@@ -50,8 +50,7 @@ class DANConfig:
         check_at_least(0, self, "layers")
         check_rates(self, "word_dropout", "dropout")
         check_one_of(tuple(ACTIVATIONS), self, "activation")
-        if self.init_range is not None and self.init_range <= 0:
-            raise ValueError(f"init_range ({self.init_range}) must be above 0")
+        check_above_zero(self, "init_range")
 
 
 class DAN(nn.Module):

@@ -27,7 +27,7 @@ from regard.data.batches import LabelledSpellings, Spellings
 from regard.layers import Dropout, Embedding, RecurrentState
 from regard.layers.pooling import maximum_of_words, mean_of_words
 from regard.layers.projected import ProjectedLSTM
-from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.checks import check_at_least, check_classes, check_one_of, check_rates
 from regard.text.spelling import CHARACTERS, FILLER
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh}
@@ -138,14 +138,13 @@ class ELMoClassifier(nn.Module):
 
     def __init__(self, config: ELMoConfig):
         super().__init__()
-        if config.classes is None:
-            raise ValueError("classes (None) must be at least 1: how many are to be told apart?")
+        classes = check_classes(config.classes)
         self.config = config
         self.reader = Reader(replace(config, dropout=0.0)).requires_grad_(not config.frozen)
         self.mix = make_mix(config)
         self.dropout = Dropout(config.dropout)
         self.hidden = nn.Linear(2 * config.projection_size, config.classifier_size)
-        self.output = nn.Linear(2 * config.classifier_size, config.classes)
+        self.output = nn.Linear(2 * config.classifier_size, classes)
 
     def forward(self, batch: LabelledSpellings) -> Tensor:
         layers, _ = self.reader(batch.ids, batch.mask)

@@ -1,4 +1,4 @@
-"""GPT-2: a Transformer that only writes, and the Transformer language models like it.
+"""GPT-2, a Transformer that predicts the next word, and the language models like it.
 
 x = E[words] + P[positions]
 x = x + MultiHead(norm(x)),  x = x + FeedForward(norm(x))   in each layer
@@ -36,7 +36,13 @@ from regard.attention import (
 from regard.data.batches import Words
 from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.layers.feedforward import ACTIVATIONS
-from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.checks import (
+    check_at_least,
+    check_equal_shares,
+    check_length,
+    check_one_of,
+    check_rates,
+)
 from regard.models.padding import document_positions, lengths_from_first_word
 from regard.products import Linear
 
@@ -80,11 +86,7 @@ class GPT2Config:
         check_one_of(("pre", "post"), self, "norm")
         check_one_of(("learned", "sinusoidal", "rotary"), self, "positions")
         check_rates(self, "dropout", "attention_dropout", "embedding_dropout")
-        if self.model_size % self.heads:
-            raise ValueError(
-                f"model_size ({self.model_size}) must be a multiple of heads ({self.heads}): "
-                "each head takes an equal share"
-            )
+        check_equal_shares(self)
 
 
 @dataclass(frozen=True)
@@ -194,28 +196,21 @@ class GPT2(nn.Module):
         """
         end = before + count
         if lengths is None:
-            self._check_length(end)
+            check_length(self.config, end)
             return slice(before, end), Causal()
-        self._check_length(int(lengths.max()))
+        check_length(self.config, int(lengths.max()))
         gaps = (end - lengths).unsqueeze(1)  # (batch, 1)
         positions = torch.arange(before, end, device=lengths.device) - gaps  # (batch, position)
         padding = Padding(lengths, side="left")
         # The one word of a step sees all before it. Written once, its mask serves every layer.
-        mask = padding.written(1, end, lengths.device) if count == 1 else Causal() & padding
+        mask = padding.write_out(1, end, lengths.device) if count == 1 else Causal() & padding
         return positions.clamp(min=0), mask
 
     def _locate_packed(self, documents: Tensor) -> tuple[Tensor, Mask]:
         """Positions counted from a document's first word; other documents are never seen."""
         positions = document_positions(documents)
-        self._check_length(int(positions.max()) + 1)
+        check_length(self.config, int(positions.max()) + 1)
         return positions, Causal() & Packed(documents)
-
-    def _check_length(self, length: int) -> None:
-        if length > self.config.longest:
-            raise ValueError(
-                f"the text has {length} tokens, but this model has {self.config.longest} "
-                "positions (longest)"
-            )
 
     def _tie_and_initialise(self) -> None:
         """Tie output and embedding weights if `tied`, drop biases unless `bias`, initialise."""

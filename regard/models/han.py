@@ -27,7 +27,7 @@ from regard.attention import Attention, Dot
 from regard.data.batches import LabelledDocuments
 from regard.layers import Dropout, Embedding, Recurrent
 from regard.layers.pooling import maximum_of_words, mean_of_words
-from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.checks import check_above_zero, check_at_least, check_one_of, check_rates
 from regard.products import Linear
 
 SPREAD, SLACK = 2, 4
@@ -61,8 +61,7 @@ class HANConfig:
         check_at_least(1, self, "attention_size")
         check_one_of(POOLINGS, self, "pooling")
         check_rates(self, "word_dropout", "dropout")
-        if self.init_range is not None and self.init_range <= 0:
-            raise ValueError(f"init_range ({self.init_range}) must be above 0")
+        check_above_zero(self, "init_range")
 
 
 class HAN(nn.Module):
@@ -115,7 +114,7 @@ class HAN(nn.Module):
 
 
 class Level(nn.Module):
-    """One storey of the hierarchy: vectors in their order, and what they come to together.
+    """One level of the hierarchy: vectors in their order, pooled into one.
 
     (batch, position, input) → (batch, 2 · hidden); a row without positions comes to zeros.
     """

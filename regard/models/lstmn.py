@@ -28,8 +28,8 @@ from regard.attention import Additive, Attention, Padding, PreparedMemory
 from regard.data.batches import LabelledTexts, Words
 from regard.layers import Dropout, Embedding, LSTMCell, RecurrentState
 from regard.layers.pooling import mean_of_words
-from regard.models.checks import check_at_least, check_rates
-from regard.models.padding import lengths_from_first_word
+from regard.models.checks import check_above_zero, check_at_least, check_classes, check_rates
+from regard.models.padding import lengths_from_first_word, refuse_packed
 from regard.products import Linear
 
 SCORE_RANGE, DIRECTION_RANGE = 0.3, 1.0
@@ -54,8 +54,7 @@ class LSTMNConfig:
         check_at_least(1, self, "vocabulary_size", "classes", "embedding_size", "hidden_size")
         check_at_least(1, self, "attention_size", "layers")
         check_rates(self, "dropout")
-        if self.init_range is not None and self.init_range <= 0:
-            raise ValueError(f"init_range ({self.init_range}) must be above 0")
+        check_above_zero(self, "init_range")
 
 
 class Tape(NamedTuple):
@@ -140,11 +139,7 @@ class LSTMNLM(LSTMN):
         self, batch: Words, state: LSTMNState | None = None
     ) -> tuple[Tensor, LSTMNState | None]:
         """What the output layer reads, (batch, position, hidden), and the state at the end."""
-        if batch.documents is not None:
-            raise ValueError(
-                "documents are packed in the rows of this batch, and a model that reads from left "
-                "to right would carry one into the next: give it one document a row"
-            )
+        refuse_packed(batch)
         if state is None:
             state = self.initial_state(len(batch))
             # Padding on the right comes after all words, and none of them looks ahead.
@@ -171,10 +166,9 @@ class LSTMNClassifier(LSTMN):
 
     def __init__(self, config: LSTMNConfig):
         super().__init__(config)
-        if config.classes is None:
-            raise ValueError("classes (None) must be at least 1: how many are to be told apart?")
+        classes = check_classes(config.classes)
         self.hidden = Linear(config.hidden_size, config.hidden_size)
-        self.output = Linear(config.hidden_size, config.classes)
+        self.output = Linear(config.hidden_size, classes)
         self._initialise()
 
     def forward(self, batch: LabelledTexts) -> Tensor:

@@ -39,7 +39,7 @@ from regard.attention import (
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, Recurrent, RecurrentState
 from regard.models.checks import check_at_least, check_one_of, check_rates, check_shared, check_tied
-from regard.models.source import Source, StackedEncoder
+from regard.models.source import Source, StackedEncoder, share_table
 from regard.products import Linear
 
 SCORES = ("dot", "general", "concat", "location")
@@ -141,10 +141,7 @@ class Luong(nn.Module):
         self.encoder = StackedEncoder(size, *sizes, config.reverse, config.dropout, scaled=scaled)
         self.decoder = Decoder(config)
         self.output = Linear(config.hidden_size, config.vocabulary_size, bias=False)
-        if config.tied:
-            self.output.weight = self.decoder.embedding.weight
-        if config.shared:
-            self.encoder.embedding.weight = self.decoder.embedding.weight
+        share_table(config, self.decoder.embedding, self.output, self.encoder.embedding)
 
     def forward(self, batch: Pairs) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, target, vocabulary)

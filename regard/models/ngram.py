@@ -29,6 +29,7 @@ from torch import Tensor
 
 from regard.atomic import write_atomically
 from regard.data.batches import Words
+from regard.models.checks import check_above_zero, check_at_least, check_one_of
 from regard.models.smoothing import (
     ABOVE_ALL_KEYS,
     ABSENT,
@@ -61,13 +62,9 @@ class NgramConfig:
     unknown: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary_size", "order"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} ({getattr(self, name)}) must be at least 1")
-        if self.smoothing not in SMOOTHINGS:
-            raise ValueError(f"smoothing ({self.smoothing!r}) must be one of {SMOOTHINGS}")
-        if self.added_count <= 0:
-            raise ValueError(f"added_count ({self.added_count}) must be above 0")
+        check_at_least(1, self, "vocabulary_size", "order")
+        check_one_of(SMOOTHINGS, self, "smoothing")
+        check_above_zero(self, "added_count")
         if not 0 < self.backoff <= 1:
             raise ValueError(f"backoff ({self.backoff}) must be above 0 and at most 1")
         _check_id("unknown", self.unknown, self.vocabulary_size)

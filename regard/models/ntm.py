@@ -28,10 +28,10 @@ from torch import Tensor, nn
 from regard.attention import Attention, Controls, Cosine, NTMAddressing
 from regard.data.batches import Bits
 from regard.layers import LSTMCell, RecurrentState
-from regard.models.checks import check_at_least, check_one_of
+from regard.models.checks import check_above_zero, check_at_least, check_one_of
 from regard.products import Linear
 
-FIRST_MEMORY = 1e-6
+INITIAL_MEMORY = 1e-6
 """What every cell of the memory holds before the first step."""
 
 
@@ -60,8 +60,7 @@ class NTMConfig:
         check_at_least(1, self, "read_heads", "write_heads")
         check_at_least(0, self, "reach")
         check_one_of(("lstm", "feedforward"), self, "controller")
-        if self.clip <= 0:
-            raise ValueError(f"clip ({self.clip}) must be above 0")
+        check_above_zero(self, "clip")
         if 2 * self.reach + 1 > self.slots:
             raise ValueError(
                 f"reach ({self.reach}) must be below half of slots ({self.slots}): a shift goes "
@@ -133,7 +132,7 @@ class NTM(nn.Module):
         at_first[..., 0] = 1.0
         read, write = at_first.split([config.read_heads, config.write_heads], dim=1)
         return NTMState(
-            memory=like.new_full((rows, config.slots, config.slot_size), FIRST_MEMORY),
+            memory=like.new_full((rows, config.slots, config.slot_size), INITIAL_MEMORY),
             read_weights=read,
             write_weights=write,
             reads=self.first_reads.tanh().expand(rows, -1, -1),
@@ -143,8 +142,8 @@ class NTM(nn.Module):
 
     def step(self, inputs: Tensor, state: NTMState) -> tuple[Tensor, NTMState]:
         """One vector (batch, input) → logits (batch, output), and the state after."""
-        heard = torch.cat([inputs, state.reads.flatten(1)], dim=-1)
-        signals, controller = self.controller(heard, state.controller)  # (batch, controller)
+        joined = torch.cat([inputs, state.reads.flatten(1)], dim=-1)
+        signals, controller = self.controller(joined, state.controller)  # (batch, controller)
         memory, write_weights, adds = self.write(signals, state.memory, state.write_weights)
         reads, read_weights = self.read(signals, memory, state.read_weights)
         answer = self.output(torch.cat([signals, reads.flatten(1)], dim=-1))
@@ -161,7 +160,7 @@ class NTM(nn.Module):
 
 
 class Controller(nn.Module):
-    """What decides: an LSTM, or one layer that remembers nothing by itself."""
+    """What steers the heads: an LSTM, or one layer that remembers nothing by itself."""
 
     def __init__(self, config: NTMConfig):
         super().__init__()
@@ -210,8 +209,8 @@ class Heads(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """What is read (batch, head, slot_size), where (batch, head, slot), and the rest of what
         the controller says (batch, head, extra)."""
-        said = self.control(signals).clamp(-self.clip, self.clip)
-        key, raw, rest = said.unflatten(-1, (self.heads, -1)).split(self.parts, dim=-1)
+        outputs = self.control(signals).clamp(-self.clip, self.clip)
+        key, raw, rest = outputs.unflatten(-1, (self.heads, -1)).split(self.parts, dim=-1)
         read = self.attention(key.tanh(), memory, memory, carried=Controls.of(raw, weights))
         return read.context, read.weights, rest
 

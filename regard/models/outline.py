@@ -1,4 +1,5 @@
-"""A model before its numbers are there: how large it would be, and room for weights from a file."""
+"""Models without initial weights: on the meta device, to see how large they would be, or unfilled,
+to be loaded from a file."""
 
 from __future__ import annotations
 

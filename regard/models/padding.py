@@ -25,11 +25,7 @@ class LeftAligned:
     @classmethod
     def from_batch(cls, batch: Words) -> LeftAligned:
         """The words of a batch that may be padded on either side."""
-        if batch.documents is not None:
-            raise ValueError(
-                "documents are packed in the rows of this batch, and a model that reads from left "
-                "to right would carry one into the next: give it one document a row"
-            )
+        refuse_packed(batch)
         ids, mask = batch.inputs, batch.mask
         if bool(mask.all()):
             return cls(ids)
@@ -46,6 +42,15 @@ class LeftAligned:
     def take_last_ids(self, before: Tensor, count: int) -> Tensor:
         """The last `count` ids of each row, when `before` (batch, some) came before these."""
         return take_last(before, self.ids, self.lengths, count)
+
+
+def refuse_packed(batch: Words) -> None:
+    """Refuse rows that hold several documents, for models that carry a state along the row."""
+    if batch.documents is not None:
+        raise ValueError(
+            "documents are packed in the rows of this batch, and a model that reads from left "
+            "to right would carry one into the next: give it one document a row"
+        )
 
 
 def take_last(before: Tensor, new: Tensor, lengths: Tensor | None, count: int) -> Tensor:

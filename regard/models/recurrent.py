@@ -22,7 +22,7 @@ from torch.func import functional_call
 
 from regard.data.batches import Words
 from regard.layers import Dropout, Embedding, Recurrent, RecurrentState
-from regard.models.checks import check_at_least, check_one_of, check_rates
+from regard.models.checks import check_above_zero, check_at_least, check_one_of, check_rates
 from regard.models.padding import LeftAligned
 from regard.products import Linear
 
@@ -54,8 +54,7 @@ class RecurrentConfig:
         check_at_least(1, self, "vocabulary_size", "layers", "hidden_size", "embedding_size")
         check_rates(self, "dropout", "input_dropout", "output_dropout")
         check_rates(self, "word_dropout", "weight_dropout")
-        if self.init_range is not None and self.init_range <= 0:
-            raise ValueError(f"init_range ({self.init_range}) must be above 0")
+        check_above_zero(self, "init_range")
 
     @property
     def word_size(self) -> int:

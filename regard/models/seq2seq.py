@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, Recurrent, RecurrentState
 from regard.models.checks import check_at_least, check_rates, check_shared, check_tied
-from regard.models.source import StackedEncoder
+from regard.models.source import StackedEncoder, share_table
 from regard.products import Linear
 
 
@@ -64,10 +64,7 @@ class Seq2Seq(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.decoder = Recurrent("lstm", *sizes, dropout=config.dropout)
         self.output = Linear(config.hidden_size, config.vocabulary_size)
-        if config.tied:
-            self.output.weight = self.embedding.weight
-        if config.shared:
-            self.encoder.embedding.weight = self.embedding.weight
+        share_table(config, self.embedding, self.output, self.encoder.embedding)
 
     def forward(self, batch: Pairs) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, target, vocabulary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -78,3 +79,11 @@ def reverse_words(vectors: Tensor, lengths: Tensor) -> Tensor:
     turned = lengths.unsqueeze(1) - 1 - positions  # (batch, position), below 0 at padding
     places = torch.where(turned >= 0, turned, positions)
     return vectors.gather(1, places.unsqueeze(-1).expand_as(vectors))
+
+
+def share_table(config: Any, target: Embedding, output: nn.Module, source: Embedding) -> None:
+    """Have one table serve the target's words, the output layer (`tied`), the source (`shared`)."""
+    if config.tied:
+        output.weight = target.weight
+    if config.shared:
+        source.weight = target.weight

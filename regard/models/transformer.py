@@ -1,4 +1,4 @@
-"""Attention is all you need: an encoder and a decoder that look, and do nothing else in time.
+"""The Transformer, encoder and decoder: attention is all that connects the words.
 
 x = √d E[words] + P[positions]                                      on either side
 encoder layer   x = x + SelfAttention(x);                     x = x + FeedForward(x)
@@ -35,7 +35,14 @@ from regard.attention import (
 from regard.data.batches import Pairs
 from regard.layers import Dropout, Embedding, LayerNorm, TransformerLayer
 from regard.layers.feedforward import ACTIVATIONS
-from regard.models.checks import check_at_least, check_one_of, check_rates, check_shared
+from regard.models.checks import (
+    check_at_least,
+    check_equal_shares,
+    check_one_of,
+    check_rates,
+    check_shared,
+)
+from regard.models.source import share_table
 from regard.products import Linear
 
 
@@ -86,11 +93,7 @@ class TransformerConfig:
         check_one_of(("learned", "sinusoidal", "rotary"), self, "positions")
         check_rates(self, "dropout", "attention_dropout", "feedforward_dropout")
         check_shared(self)
-        if self.model_size % self.heads:
-            raise ValueError(
-                f"model_size ({self.model_size}) must be a multiple of heads ({self.heads}): "
-                "each head takes an equal share"
-            )
+        check_equal_shares(self)
 
 
 @dataclass(frozen=True)
@@ -132,10 +135,7 @@ class Transformer(nn.Module):
         self.decoder = Decoder(config)
         self.output = Linear(config.model_size, config.vocabulary_size, bias=False)
         initialise(self)
-        if config.tied:
-            self.output.weight = self.decoder.words.embedding.weight
-        if config.shared:
-            self.encoder.words.embedding.weight = self.decoder.words.embedding.weight
+        share_table(config, self.decoder.words.embedding, self.output, self.encoder.words.embedding)
 
     def forward(self, batch: Pairs) -> Tensor:
         return self.output(self.features(batch)[0])  # (batch, target, vocabulary)
@@ -171,9 +171,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.words = PositionedWords(
-            config, config.source_vocabulary_size or config.vocabulary_size
-        )
+        self.words = InputEmbedding(config, config.source_vocabulary_size or config.vocabulary_size)
         layers = config.encoder_layers or config.layers
         self.layers = nn.ModuleList(
             make_layer(config, sides=("source", "source")) for _ in range(layers)
@@ -193,7 +191,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.words = PositionedWords(config, config.vocabulary_size)
+        self.words = InputEmbedding(config, config.vocabulary_size)
         sides = {"sides": ("target", "target"), "cross_sides": ("target", "source")}
         self.layers = nn.ModuleList(make_layer(config, **sides) for _ in range(config.layers))
         self.norm = make_final_norm(config)
@@ -219,7 +217,7 @@ class Decoder(nn.Module):
         return self.norm(vectors)
 
 
-class PositionedWords(nn.Module):
+class InputEmbedding(nn.Module):
     """x = drop(√d E[word] + P[position])
 
     Rotary positions turn queries and keys inside the attention, so nothing is added here.
@@ -252,10 +250,11 @@ def source_padding(batch: Pairs) -> Mask | None:
     if bool(mask.all()):
         return None
     # Written once, it serves every layer, and every step of a decoder.
-    return Padding(mask.sum(dim=1)).written(1, mask.shape[1], mask.device)
+    return Padding(mask.sum(dim=1)).write_out(1, mask.shape[1], mask.device)
 
 
 def make_layer(config: TransformerConfig, **sides: Any) -> TransformerLayer:
+    """A layer of the encoder; with `cross_sides` one of the decoder."""
     return TransformerLayer(
         config.model_size,
         config.heads,

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from regard.data.batches import Words
 from regard.layers import Dropout, Embedding
-from regard.models.checks import check_at_least, check_rates
+from regard.models.checks import check_above_zero, check_at_least, check_rates
 from regard.models.padding import LeftAligned
 from regard.products import Linear
 
@@ -40,8 +40,7 @@ class WindowConfig:
     def __post_init__(self) -> None:
         check_at_least(1, self, "vocabulary_size", "embedding_size", "hidden_size")
         check_at_least(2, self, "order")
-        if self.init_range <= 0:
-            raise ValueError(f"init_range ({self.init_range}) must be above 0")
+        check_above_zero(self, "init_range")
         check_rates(self, "dropout")
 
 

@@ -13,18 +13,18 @@ from torch import Tensor, nn
 
 from regard.checkpoints.reading import MANIFEST
 from regard.config import Recipe
-from regard.data.buckets import Bucketed
+from regard.data.buckets import LengthBuckets
 from regard.decoding import DecodingConfig
 from regard.looking import Looks
 from regard.naming import suggest
-from regard.products import torch_products
+from regard.products import use_torch_products
 from regard.tasks import Answer, Resources, Task, Verb
 from regard.tasks.scoring import seconds_since
 from regard.tasks.senses import Sense, list_senses
 from regard.text import Tokenizer
 
 TOKENS = 4096
-"""Tokens answered at once, when many texts are action: more gain nothing on a small machine."""
+"""Tokens answered at once where there are many texts: more gain nothing on a small machine."""
 SPLITS = ("train", "valid", "test")
 
 
@@ -96,11 +96,11 @@ class Run:
         What is sampled follows from the number of a text (0, 1, … if not given) and not from the
         texts beside it.
         """
-        return self.asking(verb, **settings).answers(texts, numbers)
+        return self.bind(verb, **settings).answers(texts, numbers)
 
-    def asking(self, verb: str, **settings: Any) -> Asking:
+    def bind(self, verb: str, **settings: Any) -> BoundVerb:
         """The verb with its settings in hand, for texts that come group by group."""
-        return Asking(self.verb(verb, **settings), verb, settings)
+        return BoundVerb(self.verb(verb, **settings), verb, settings)
 
     def stream(self, prompt: str = "", verb: str = "generate", **settings: Any) -> Iterator[str]:
         """The answer to one text, piece by piece as it comes."""
@@ -185,7 +185,7 @@ class Run:
         """(batch, position) ids → (batch, position, vocabulary), by torch's own products: what
         others compute with the same weights, to the last digits."""
         self._expect_module("logits")
-        with torch_products():
+        with use_torch_products():
             return self.task.logits(self.model, ids)
 
     # To look inside
@@ -223,8 +223,8 @@ class Run:
             raise ValueError(f"{what} needs a neural model; {self.folder} counts n-grams")
 
 
-class Asking:
-    """A verb of a run that is asked for one group of texts after the other.
+class BoundVerb:
+    """A verb of a run with its settings, to be asked for one group of texts after the other.
 
     Where each text goes on from the one before (`Ordered`), that holds across groups too.
     """
@@ -252,7 +252,7 @@ class Asking:
         """Which texts are answered together."""
         if not lengths or getattr(self.action, "in_order", False):
             return [[place] for place in range(len(lengths))]
-        return Bucketed(lengths, getattr(self.action, "tokens", TOKENS), None).plan(0)
+        return LengthBuckets(lengths, getattr(self.action, "tokens", TOKENS), None).plan(0)
 
 
 def check_settings(name: str, verb: Callable[..., Verb], settings: Mapping[str, Any]) -> None:

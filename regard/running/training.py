@@ -9,7 +9,7 @@ from typing import Any
 
 from regard.running.loading import load
 from regard.running.run import Run
-from regard.training.loop import Tell
+from regard.training.loop import Report
 from regard.training.preparing import Work
 from regard.training.toml import to_toml_value
 from regard.training.train import resume_command
@@ -32,7 +32,7 @@ def train(
     settings: Settings = (),
     *,
     resume: bool = False,
-    tell: Tell = lambda event, values: None,
+    report: Report = lambda event, values: None,
 ) -> Run:
     """Train what a recipe asks for, and open the run.
 
@@ -43,7 +43,12 @@ def train(
     """
     place = None if out is None else Path(out)
     folder, ended = train_recipe(
-        os.fspath(recipe), place, as_strings(settings), resume=resume, tell=tell, probe=save_probes
+        os.fspath(recipe),
+        place,
+        as_strings(settings),
+        resume=resume,
+        report=report,
+        probe=save_probes,
     )
     if not ended:
         raise Stopped(folder)

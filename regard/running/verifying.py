@@ -23,7 +23,7 @@ from regard.training.preparing import Work, build, prepare
 from regard.training.record import read_record
 from regard.training.saving import newest_checkpoint
 from regard.training.starting import load_start
-from regard.training.train import Probe, learn
+from regard.training.train import Probe, train_by_gradient
 
 TOLERANCE = 1e-4
 STEPS, STOP = 6, 3  # of the proof that a stopped run goes on as if it had not been
@@ -71,7 +71,7 @@ def check_resume(run: Run, files: Sequence[str] = ()) -> Proof:
     if not isinstance(run.model, torch.nn.Module):
         return Proof("resume", untried="the model learns in one go, without steps")
     try:
-        work = prepare(_brief(run.recipe, files))
+        work = prepare(_shorten(run.recipe, files))
     except ValueError as reason:
         if files:
             raise
@@ -84,7 +84,7 @@ def check_resume(run: Run, files: Sequence[str] = ()) -> Proof:
         return Proof("stopped and resumed = undisturbed", _difference(whole, halved))
 
 
-def _brief(recipe: Recipe, files: Sequence[str]) -> Recipe:
+def _shorten(recipe: Recipe, files: Sequence[str]) -> Recipe:
     """The recipe for a few steps. Its evaluation and its log fall on different steps, so that the
     stop comes when a loss is half summed up."""
     training = replace(
@@ -119,11 +119,12 @@ def _train(
     probe: Probe | None = None,
 ) -> None:
     folder.mkdir(exist_ok=True)
-    valid = work.valid and _Beginning(work.valid)
+    valid = work.valid and _FirstBatches(work.valid)
     model = build(work.recipe, work.task, work.resources)
     load_start(model, work.recipe)
     fresh = replace(work, model=model, valid=valid)
-    learn(fresh, folder, Placement.here(), resume, lambda event, values: None, probe)
+    placement = Placement.from_environment()
+    train_by_gradient(fresh, folder, placement, resume, lambda event, values: None, probe)
 
 
 def _stop_early(work: Work, folder: Path, step: int) -> None:
@@ -132,7 +133,7 @@ def _stop_early(work: Work, folder: Path, step: int) -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-class _Beginning:
+class _FirstBatches:
     """The first batches of a feed: enough for a loss that tells two models apart."""
 
     def __init__(self, feed: Feed[Batch]):

@@ -23,10 +23,10 @@ from regard.data.batches import (
     LabelledTexts,
     MarkedTexts,
 )
-from regard.data.buckets import Labelled, pad_rows
+from regard.data.buckets import LabelledTextsFeed, pad_rows
 from regard.data.documents import DocumentIds, LabelledDocumentsFeed
 from regard.data.feeds import Feed
-from regard.data.spelled import LabelledSpelled, pad_spellings
+from regard.data.spelled import LabelledSpellingsFeed, pad_spellings
 from regard.tasks.labels import text_side, token_labels
 from regard.tasks.spelling import EmbedWords, spell_all
 from regard.text import Tokenizer
@@ -103,8 +103,8 @@ class WholeTexts(Reading):
         tokens: int,
         seed: int | None,
         pad: int,
-    ) -> Labelled:
-        return Labelled(list(texts), labels, tokens, seed, pad, self.batch)
+    ) -> LabelledTextsFeed:
+        return LabelledTextsFeed(list(texts), labels, tokens, seed, pad, self.batch)
 
     def collate(self, texts: Sequence[list[int]], pad: int) -> LabelledTexts:
         return self.batch(*pad_rows(texts, pad), *_no_labels(len(texts)))
@@ -228,8 +228,8 @@ class Spelled(Reading):
         tokens: int,
         seed: int | None,
         pad: int,
-    ) -> LabelledSpelled:
-        return LabelledSpelled(list(texts), labels, tokens, seed)
+    ) -> LabelledSpellingsFeed:
+        return LabelledSpellingsFeed(list(texts), labels, tokens, seed)
 
     def collate(self, texts: Sequence[list[Spelling]], pad: int) -> LabelledSpellings:
         return LabelledSpellings(*pad_spellings(texts), *_no_labels(len(texts)))

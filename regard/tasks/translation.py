@@ -15,7 +15,7 @@ from regard.attention import Label, Look, Side, make_looks, sides_of, watch
 from regard.config import Recipe
 from regard.data import corpora
 from regard.data.batches import Batch, Pairs
-from regard.data.buckets import Redrawn, Translations
+from regard.data.buckets import PerEpochTranslations, Translations
 from regard.data.config import Files
 from regard.data.feeds import Feed, random_stream
 from regard.data.files import find_file
@@ -363,7 +363,7 @@ def collate(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], words: Tokeniz
 
 def redraw_pieces(
     feed: Translations, pairs: TextPairs, words: Tokenizer, rate: float, seed: int
-) -> Redrawn:
+) -> PerEpochTranslations:
     """The same pairs with their words cut anew every epoch."""
     sides = [BPEDroppedTexts(side, words, rate) for side in zip(*pairs, strict=True)]
 
@@ -374,7 +374,7 @@ def redraw_pieces(
         )
         return feed.with_pairs(list(zip(sources, targets, strict=True)))
 
-    return Redrawn(draw)
+    return PerEpochTranslations(draw)
 
 
 def number_names(generator: str) -> NumberNames:

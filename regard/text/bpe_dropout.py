@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from itertools import chain, pairwise
 from random import Random
 
-from .tokenizer import Tokenizer
+from regard.text.tokenizer import Tokenizer
 
 KINDS = ("bpe", "byte-bpe")
 MAX_DRAWS = 8

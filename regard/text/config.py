@@ -3,9 +3,8 @@
 from dataclasses import dataclass, fields
 
 from regard.naming import suggest
-
-from .roles import check_roles
-from .specials import check_specials
+from regard.text.roles import check_roles
+from regard.text.specials import check_specials
 
 WHOLE_KINDS = ("word", "character")  # their vocabulary is what they saw
 PIECE_KINDS = ("bpe", "byte-bpe", "wordpiece", "unigram")  # theirs is as large as one asks

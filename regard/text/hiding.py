@@ -7,7 +7,7 @@ from typing import Any
 
 import tokenizers
 
-from .kinds import State
+from regard.text.kinds import State
 
 
 def hide_specials(state: State, specials: Iterable[str]) -> tokenizers.Tokenizer:

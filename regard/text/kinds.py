@@ -10,7 +10,7 @@ from typing import Any
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from .specials import first_character_pattern
+from regard.text.specials import first_character_pattern
 
 WORD_MARK = "▁"  # where a word begins; a blank could not be told from the one between two tokens
 CONTINUATION_PREFIX = "##"  # where a word goes on

@@ -17,9 +17,8 @@ from typing import Any
 from tokenizers import processors
 
 from regard.naming import suggest
-
-from .kinds import ROLE_PREFIX, State, declared_specials, specials_of, unknown_of
-from .specials import CLASS, END, MASK, PAD, SEPARATOR, START, UNKNOWN
+from regard.text.kinds import ROLE_PREFIX, State, declared_specials, specials_of, unknown_of
+from regard.text.specials import CLASS, END, MASK, PAD, SEPARATOR, START, UNKNOWN
 
 ROLES = ("pad", "unknown", "start", "end", "mask", "separator", "class")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .lattice import Floats, Ints, Spans, Table
+from regard.text.lattice import Floats, Ints, Spans, Table
 
 MAX_LENGTH = 16  # characters of a substring
 MAX_SUBSTRINGS = 1_000_000  # substrings that are kept, those first that cover most characters

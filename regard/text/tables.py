@@ -11,7 +11,7 @@ from pathlib import Path
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from .kinds import CONTINUATION_PREFIX, assemble
+from regard.text.kinds import CONTINUATION_PREFIX, assemble
 
 BERT_UNKNOWN, BERT_FIRST, BERT_SEPARATOR = "[UNK]", "[CLS]", "[SEP]"
 BERT_SPECIALS = ("[PAD]", BERT_UNKNOWN, BERT_FIRST, BERT_SEPARATOR, "[MASK]")

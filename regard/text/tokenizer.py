@@ -13,22 +13,21 @@ import tokenizers
 from tokenizers import processors
 
 from regard.atomic import write_atomically
-
-from .config import TextConfig
-from .counting import WHITESPACE
-from .harmless import refuse_harmful
-from .hiding import hide_specials
-from .kinds import WORD_MARK, kind_of, specials_of, unknown_of
-from .roles import (
+from regard.text.config import TextConfig
+from regard.text.counting import WHITESPACE
+from regard.text.harmless import refuse_harmful
+from regard.text.hiding import hide_specials
+from regard.text.kinds import WORD_MARK, kind_of, specials_of, unknown_of
+from regard.text.roles import (
     check_roles,
     choose_specials,
     declare_roles,
     find_roles,
     roles_from_hugging_face,
 )
-from .tables import between_marks, read_tables, read_word_pieces
-from .training import train
-from .unencodable import Spellable, check_writable
+from regard.text.tables import between_marks, read_tables, read_word_pieces
+from regard.text.training import train
+from regard.text.unencodable import Spellable, check_writable
 
 T = TypeVar("T")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no whole character decode to

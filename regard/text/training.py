@@ -13,11 +13,11 @@ from itertools import chain
 import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
-from .config import TextConfig
-from .counting import Fold, count_characters, count_words, rank_by_count
-from .kinds import CONTINUATION_PREFIX, assemble, make_pre_tokenizer, make_word_splitter
-from .specials import check_specials
-from .unigram import estimate
+from regard.text.config import TextConfig
+from regard.text.counting import Fold, count_characters, count_words, rank_by_count
+from regard.text.kinds import CONTINUATION_PREFIX, assemble, make_pre_tokenizer, make_word_splitter
+from regard.text.specials import check_specials
+from regard.text.unigram import estimate
 
 _MAX_COPIES = 1000  # copies of a word that go to a trainer in one string
 

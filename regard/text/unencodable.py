@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import tokenizers
 
-from .counting import WHITESPACE, WORD_PATTERN, Fold
+from regard.text.counting import WHITESPACE, WORD_PATTERN, Fold
 
 
 @dataclass(frozen=True)

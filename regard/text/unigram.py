@@ -13,9 +13,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from .counting import rank_by_count
-from .lattice import Bools, Floats, Lattice
-from .substrings import Substrings
+from regard.text.counting import rank_by_count
+from regard.text.lattice import Bools, Floats, Lattice
+from regard.text.substrings import Substrings
 
 SURVIVING_SHARE = 0.75  # of the pieces that survive a pruning
 EM_ROUNDS = 2  # of expectation-maximisation between two prunings

@@ -74,6 +74,7 @@ def _refuse_booleans(kind: type[Any], content: Any, where: str) -> None:
 
 
 def check_as(kind: type[Any], content: dict[str, Any], where: str) -> Any:
+    """The content as a dataclass, sections within sections; a ValueError says what does not fit."""
     _refuse_booleans(kind, content, f"{where}: ")
     adapter = TypeAdapter(_strict(kind))
     try:
@@ -95,8 +96,7 @@ def _explain(kind: type[Any], error: ValidationError) -> str:
     """The first complaint, in the words of the recipe."""
     first = error.errors()[0]
     path = [str(part) for part in first["loc"]]
-    name = ".".join(path)
-    name = _printable(name)
+    name = _printable(".".join(path))
     if first["type"] == "unexpected_keyword_argument" or first["type"] == "extra_forbidden":
         known = _field_names(kind, path[:-1])
         return f"unknown key {name}; {suggest(path[-1], known)}"

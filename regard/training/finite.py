@@ -1,4 +1,4 @@
-"""Numbers that are no longer numbers stop a run before they reach its weights."""
+"""Infinite or NaN losses, gradients and weights stop a run before they are applied or saved."""
 
 from __future__ import annotations
 

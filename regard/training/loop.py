@@ -1,4 +1,4 @@
-"""The loop, to be read in one sitting.
+"""The training loop, to be read in one sitting.
 
 Everything it depends on is a function of the recipe and of `Progress`; whatever is random comes
 from torch's generator, which a checkpoint holds. So a run that was killed and resumed goes
@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 from regard.data.batches import Batch
 from regard.metrics import is_better, metric
-from regard.tasks.objective import Objective, Outcome, Totals, add_counts
+from regard.tasks.objective import Outcome, Totals, add_counts
 from regard.tasks.scoring import carries_state
 from regard.training.carried_state import flatten_state, refill
 from regard.training.finite import Place, check_step, check_weights
@@ -30,6 +30,7 @@ from regard.training.optimizers import (
     load_optimizer_tensors,
     make_optimizer,
     optimizer_tensors,
+    parameter_names,
 )
 from regard.training.placement import Placement, gather, shard_like
 from regard.training.preparing import Work
@@ -37,30 +38,24 @@ from regard.training.record import Record
 from regard.training.saving import (
     Checkpoint,
     Progress,
+    add_prefix,
     average_weights,
-    part,
     save_checkpoint,
-    under,
+    select_prefix,
 )
 from regard.training.schedules import factor
 from regard.training.signals import Signals
 
 Probe = Callable[[int], None]
-Tell = Callable[[str, dict[str, Any]], None]
+Report = Callable[[str, dict[str, Any]], None]
 
 
 def recompute_blocks(model: nn.Module) -> None:
-    """Blocks of a stack keep their inputs only and are run again when their gradient is due."""
+    """Gradient checkpointing: blocks of a stack keep their inputs only and are run again when their
+    gradient is due."""
     for stack in (each for each in model.modules() if isinstance(each, nn.ModuleList)):
         for block in stack:
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
-
-
-def share(batch: Batch, placement: Placement) -> Batch:
-    """The rows of a batch that are this process's."""
-    if placement.world == 1:
-        return batch
-    return batch.pick(torch.arange(placement.rank, len(batch), placement.world))
 
 
 def process_name(rank: int) -> str:
@@ -68,25 +63,18 @@ def process_name(rank: int) -> str:
     return f"process/{rank:04d}"
 
 
-def parameter_names(objective: Objective[Any]) -> dict[Tensor, str]:
-    """Under what a checkpoint holds a parameter: the model's as it calls them, the objective's own
-    under `objective/`."""
-    names: dict[Tensor, str] = {p: name for name, p in objective.model.named_parameters()}
-    for name, parameter in objective.named_parameters():
-        names.setdefault(parameter, f"objective/{name}")
-    return names
-
-
 class Training:
-    """A model on its way. `run` goes through the steps; the rest is what a step needs."""
+    """Trains a model. `run` goes through the steps; the rest is what a step needs."""
 
-    def __init__(self, work: Work, folder: Path, placement: Placement, probe: Probe, tell: Tell):
+    def __init__(
+        self, work: Work, folder: Path, placement: Placement, probe: Probe, report: Report
+    ):
         self.work, self.task, self.config = work, work.task, work.recipe.training
         self.model = work.model.to(placement.device)
         if self.config.checkpointing:
             recompute_blocks(self.model)
         self.feed, self.valid = work.train, work.valid
-        self.folder, self.placement, self.probe, self.tell = folder, placement, probe, tell
+        self.folder, self.placement, self.probe, self.report = folder, placement, probe, report
         self.select = work.recipe.evaluation.select or self.task.select
         self.carries = carries_state(self.model, self.feed)
         self.objective = self.task.objective(self.model).to(placement.device)
@@ -100,7 +88,7 @@ class Training:
         self.ema: dict[str, Tensor] = {}
         self.record: Record | None = None
 
-    # The road
+    # The steps
 
     def run(self, signals: Signals) -> bool:
         """Train to the end; False if a signal asked to stop before it."""
@@ -109,7 +97,7 @@ class Training:
         while not self.done():
             self.step()
             progress.seconds = time.monotonic() - started
-            self.tell("step", {"step": progress.step, "total": self.total_steps()})
+            self.report("step", {"step": progress.step, "total": self.total_steps()})
             if progress.step % self.config.log_every == 0:
                 self.log()
             evaluating = self.due(self.config.evaluate_every)
@@ -130,9 +118,9 @@ class Training:
         """One optimizer step over `accumulate` batches, each target counting the same."""
         progress, config, placement = self.progress, self.config, self.placement
         places = self.advance()
-        batches = self.take(places)
+        batches = self.local_batches(places)
         counts = [self.objective.counts(batch) for _, batch in batches]
-        everyones = placement.totals(add_counts(counts))
+        total_counts = placement.totals(add_counts(counts))
         for group in self.optimizer.param_groups:
             group["lr"] = config.rate * self.rate_factor()
         totals = Totals.zero()
@@ -142,7 +130,7 @@ class Training:
             last = number == len(batches) - 1
             with placement.no_sync(self.wrapped, last), self.precision():
                 outcome = self.forward(batch, state)
-                self.loss(outcome, everyones).backward()
+                self.loss(outcome, total_counts).backward()
             state = outcome.state
             self.carried = state.detach() if self.carries and state is not None else None
             totals.add(outcome, counts[number])
@@ -160,7 +148,7 @@ class Training:
         Totals(progress.sums, progress.counts).merge(totals)
         progress.tokens += int(placement.total(sum(batch.tokens for _, batch in batches)))
         if config.ema:
-            self.follow()
+            self.update_average()
 
     def loss(self, outcome: Outcome, counts: dict[str, float]) -> Tensor:
         """Σ weight · part / count, with the counts of all batches of the step.
@@ -184,11 +172,11 @@ class Training:
             progress.index += 1
         return places
 
-    def take(self, places: list[Place]) -> list[tuple[Place, Batch]]:
+    def local_batches(self, places: list[Place]) -> list[tuple[Place, Batch]]:
         """The batches of a step that are this process's; of columns, its rows of each."""
         rank, world = self.placement.rank, self.placement.world
         if self.carries:
-            return [(place, share(self.feed.batch(*place), self.placement)) for place in places]
+            return [(place, self.placement.local_rows(self.feed.batch(*place))) for place in places]
         return [(place, self.feed.batch(*place)) for place in places[rank::world]]
 
     # What a step needs
@@ -243,7 +231,7 @@ class Training:
             return torch.autocast(self.placement.device.type, torch.bfloat16)
         return nullcontext()
 
-    def follow(self) -> None:
+    def update_average(self) -> None:
         """The exponential moving average of the weights takes a step towards them."""
         weights = self.placement.full_state(self.model)
         if not self.ema:
@@ -255,7 +243,7 @@ class Training:
             else:
                 held.copy_(weights[name])  # a counter or a mask, which has no mean
 
-    # What is told and kept
+    # What is recorded and saved
 
     def log(self) -> None:
         progress, tokens = self.progress, self.progress.tokens
@@ -269,7 +257,7 @@ class Training:
             "seconds": round(progress.seconds, 3),
         }
         progress.sums, progress.counts, progress.tokens = {}, {}, 0
-        self.note("train", values, tokens=tokens, metrics=self.objective.metrics(means))
+        self.record_event("train", values, tokens=tokens, metrics=self.objective.metrics(means))
 
     def evaluate(self) -> None:
         """Look at the probes; score the validation data, if any, and keep the best weights.
@@ -305,12 +293,12 @@ class Training:
             if self.config.restore_best:
                 weights = self.placement.full_state(self.model)
                 self.best = {name: value.detach().clone() for name, value in weights.items()}
-        self.note("valid", {"step": progress.step, "epoch": progress.epoch, **values})
+        self.record_event("valid", {"step": progress.step, "epoch": progress.epoch, **values})
 
-    def note(self, event: str, values: dict[str, Any], **only_told: Any) -> None:
+    def record_event(self, event: str, values: dict[str, Any], **only_reported: Any) -> None:
         if self.record is not None:
             self.record.write(event, **values)
-        self.tell(event, {**values, **only_told, "total": self.total_steps()})
+        self.report(event, {**values, **only_reported, "total": self.total_steps()})
 
     def save(self) -> None:
         weights = self.placement.full_state(self.model)
@@ -318,18 +306,18 @@ class Training:
         optimizer = gather(optimizer_tensors(self.optimizer, self.names))
         objective = gather(self.objective.own_state())
         carried = {f"{place:04d}": held for place, held in enumerate(flatten_state(self.carried))}
-        own = {"random": torch.get_rng_state(), **under("carried", carried)}
-        everyones = self.placement.collect(own)
+        own = {"random": torch.get_rng_state(), **add_prefix("carried", carried)}
+        states = self.placement.all_gather(own)
         if self.placement.first:
             if self.record is not None:
                 self.progress.record_length = self.record.length()
-            extras = {**everyones[0], **under("best", self.best), **under("ema", self.ema)}
-            extras |= under("objective", objective)
-            for rank, held in enumerate(everyones[1:], start=1):
-                extras |= under(process_name(rank), held)
+            extras = {**states[0], **add_prefix("best", self.best), **add_prefix("ema", self.ema)}
+            extras |= add_prefix("objective", objective)
+            for rank, held in enumerate(states[1:], start=1):
+                extras |= add_prefix(process_name(rank), held)
             checkpoint = Checkpoint(self.progress, weights, optimizer, extras)
             save_checkpoint(self.checkpoints, checkpoint, self.config.keep)
-        self.placement.wait()
+        self.placement.barrier()
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from here, bit for bit.
@@ -340,15 +328,17 @@ class Training:
         extras, placement = checkpoint.extras, self.placement
         placement.load_full_state(self.model, checkpoint.weights)
         now = self.objective.own_state()
-        objective = {k: shard_like(v, now[k]) for k, v in part(extras, "objective").items()}
+        objective = {
+            k: shard_like(v, now[k]) for k, v in select_prefix(extras, "objective").items()
+        }
         self.objective.load_state_dict(objective, strict=False)
         load_optimizer_tensors(self.optimizer, self.names, checkpoint.optimizer)
         self.progress = checkpoint.progress
-        self.best, self.ema = part(extras, "best"), part(extras, "ema")
-        own = extras if placement.first else part(extras, process_name(placement.rank))
+        self.best, self.ema = select_prefix(extras, "best"), select_prefix(extras, "ema")
+        own = extras if placement.first else select_prefix(extras, process_name(placement.rank))
         if 1 + sum(name.endswith("/random") for name in extras) != placement.world:
             own = {"random": extras["random"]}
-        carried = [tensor for _, tensor in sorted(part(own, "carried").items())]
+        carried = [tensor for _, tensor in sorted(select_prefix(own, "carried").items())]
         if carried:
             # A state of the right make, to be filled with the numbers that were saved.
             with torch.no_grad():
@@ -367,4 +357,4 @@ class Training:
         values = {"step": self.progress.step}
         if self.progress.best is not None:
             values["best_step"] = self.progress.best_step
-        self.note("end", {**values, "threads": torch.get_num_threads()})
+        self.record_event("end", {**values, "threads": torch.get_num_threads()})

@@ -1,4 +1,4 @@
-"""Optimizers by name, their state as named tensors, and the length of a step."""
+"""Optimizers by name, their state as named tensors, gradient norms and clipping."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from regard.config import TrainingConfig
+from regard.tasks.objective import Objective
 from regard.training.placement import shard_like
 
 
@@ -41,6 +42,15 @@ def clip_gradients(model: nn.Module, longest: float, norm: Tensor) -> None:
     """
     if norm > longest:
         clip_grads_with_norm_(model.parameters(), longest, norm)
+
+
+def parameter_names(objective: Objective[Any]) -> dict[Tensor, str]:
+    """Under what a checkpoint holds a parameter: the model's as it calls them, the objective's own
+    under `objective/`."""
+    names: dict[Tensor, str] = {p: name for name, p in objective.model.named_parameters()}
+    for name, parameter in objective.named_parameters():
+        names.setdefault(parameter, f"objective/{name}")
+    return names
 
 
 def optimizer_tensors(

@@ -1,4 +1,4 @@
-"""Where a run takes place: one process, or several under torchrun, by torch's own means."""
+"""Distributed training: one process, or several under torchrun, by torch's own means."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
+from regard.data.batches import Batch
 from regard.layers.cells import Cell
 
 
@@ -28,8 +29,8 @@ class Placement:
     device: torch.device
 
     @classmethod
-    def here(cls) -> Placement:
-        """From torchrun's environment; one process without it."""
+    def from_environment(cls) -> Placement:
+        """As torchrun says in the environment; one process without it."""
         world = int(os.environ.get("WORLD_SIZE", "1"))
         cuda = torch.cuda.is_available()
         if world > 1 and not dist.is_initialized():
@@ -59,7 +60,7 @@ class Placement:
         dist.all_reduce(held)
         return dict(zip(numbers, held.tolist(), strict=True))
 
-    def collect(self, tensors: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+    def all_gather(self, tensors: dict[str, Tensor]) -> list[dict[str, Tensor]]:
         """What each process holds under these names, by rank; every process must ask."""
         if self.world == 1:
             return [tensors]
@@ -74,7 +75,8 @@ class Placement:
         pairs = zip(found, sizes, strict=True)
         return [load(each[: int(size)].cpu().numpy().tobytes()) for each, size in pairs]
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
+        """Wait until every process is here."""
         if self.world > 1:
             dist.barrier()
 
@@ -84,6 +86,12 @@ class Placement:
             # Should the group be torn down first, by whoever holds the lock, both wait for ever.
             time.sleep(0.1)
             dist.destroy_process_group()
+
+    def local_rows(self, batch: Batch) -> Batch:
+        """The rows of a batch that are this process's."""
+        if self.world == 1:
+            return batch
+        return batch.pick(torch.arange(self.rank, len(batch), self.world))
 
     def wrap(self, objective: nn.Module, sharding: str) -> nn.Module:
         """An objective as it is trained: as it is, replicated (DDP), or in shards (FSDP2)."""

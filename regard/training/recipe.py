@@ -20,7 +20,7 @@ from regard.tasks import Task, find_task
 from regard.training.checking import check_as, check_settings, check_value, show
 from regard.training.overrides import apply_settings
 from regard.training.shipped import find_recipe
-from regard.training.starting import MAX_RECIPE_BYTES, inherit
+from regard.training.starting import MAX_RECIPE_BYTES, resolve_start
 from regard.training.toml import to_toml
 
 STARTING = {"name": str, "from": str, "fresh": list[str]}
@@ -33,7 +33,7 @@ def read_recipe(name: str, settings: list[str] | None = None) -> Recipe:
     content = parse_content(path.read_bytes(), path)
     apply_settings(content, settings or [])
     refuse_sizes(content, path)
-    inherit(content)
+    resolve_start(content)
     expand_preset(content, path)
     check_integers(content, path)
     return check(content, str(path))

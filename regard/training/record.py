@@ -36,4 +36,5 @@ class Record:
 
 
 def read_record(path: Path) -> list[dict[str, Any]]:
+    """All lines of a record, each an event with its values."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]

@@ -50,6 +50,8 @@ class Progress:
 
 @dataclass(frozen=True)
 class Checkpoint:
+    """What a checkpoint holds."""
+
     progress: Progress
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -115,6 +117,7 @@ def newest_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]] | None:
 
 
 def read_checkpoint(place: Path) -> Checkpoint:
+    """The checkpoint in a folder, once every file of it was checked."""
     files = Folder(place)
     files.check()
     where = str(place / "progress.json")
@@ -134,10 +137,12 @@ def check_fits(
     extras = checkpoint.extras
     check_weights(checkpoint.weights, weights, f"{where}: model.safetensors")
     for name in ("best", "ema"):
-        if held := part(extras, name):
+        if held := select_prefix(extras, name):
             check_weights(held, weights, f"{where}: {name} of extras.safetensors")
-    check_weights(part(extras, "objective"), own, f"{where}: objective of extras.safetensors")
-    weights = {**weights, **under("objective", dict(own))}
+    check_weights(
+        select_prefix(extras, "objective"), own, f"{where}: objective of extras.safetensors"
+    )
+    weights = {**weights, **add_prefix("objective", dict(own))}
     for path, value in checkpoint.optimizer.items():
         name = path.rpartition("/")[0]
         fits = name in weights and value.shape in ((), weights[name].shape)
@@ -166,11 +171,12 @@ def average_weights(folder: Path, count: int) -> dict[str, Tensor]:
     }
 
 
-def part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def select_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors under `prefix/`, by what comes after it."""
     start = f"{prefix}/"
     return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}
 
 
-def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def add_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors by names that begin with `prefix/`."""
     return {f"{prefix}/{key}": value for key, value in tensors.items()}

@@ -33,7 +33,7 @@ def factor(
         case "decay":
             return rising * config.factor ** max(math.floor(epoch) + 1 - config.after, 0)
         case "plateau":
-            return rising * max(config.floor, config.factor ** cuts(history, config.after))
+            return rising * max(config.floor, config.factor ** count_cuts(history, config.after))
         case "one-cycle":
             return one_cycle(min((step + 1) / max(end, 1), 1.0), config.peak)
 
@@ -54,7 +54,7 @@ def one_cycle(share: float, peak: float) -> float:
     return (1 + math.cos(math.pi * (share - peak) / (1 - peak))) / 2
 
 
-def cuts(history: Sequence[float], patience: int) -> int:
+def count_cuts(history: Sequence[float], patience: int) -> int:
     """How often the loss failed to improve for `patience` evaluations in a row."""
     best, waited, count = math.inf, 0, 0
     for loss in history:

@@ -28,10 +28,10 @@ from regard.text import Tokenizer
 MAX_RECIPE_BYTES = (
     1 << 16
 )  # tomllib takes seconds for a key of many dots, and minutes for a megabyte
-OWN = ("from", "fresh")
+START_KEYS = ("from", "fresh")
 
 
-def inherit(content: dict[str, Any]) -> None:
+def resolve_start(content: dict[str, Any]) -> None:
     """Make the paths of model.from and text.from absolute, and fill in a [model] without a name.
 
     A name of the zoo stays one, and means the same on another machine.
@@ -69,7 +69,7 @@ class FinishedRun:
         """The settings of its model."""
         content = self.files.read("recipe.toml", MAX_RECIPE_BYTES)
         model = parse_toml(content, self.place / "recipe.toml").get("model", {})
-        return {key: value for key, value in model.items() if key not in OWN}
+        return {key: value for key, value in model.items() if key not in START_KEYS}
 
     @property
     def tokenizer(self) -> Tokenizer | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from regard.training.loop import Tell
+from regard.training.loop import Report
 
 
-def tell_tensorboard(folder: Path, tell: Tell) -> Tell:
-    """Tell TensorBoard too whatever is told."""
+def report_to_tensorboard(folder: Path, report: Report) -> Report:
+    """The report that also writes to TensorBoard."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -18,12 +18,12 @@ def tell_tensorboard(folder: Path, tell: Tell) -> Tell:
         ) from None
     writer = SummaryWriter(str(folder / "tensorboard"))
 
-    def tell_both(event: str, values: dict[str, Any]) -> None:
+    def report_to_both(event: str, values: dict[str, Any]) -> None:
         floats = {name: value for name, value in values.items() if isinstance(value, float)}
         for name, value in floats.items():
             writer.add_scalar(f"{event}/{name}", value, values["step"])
         if floats:
             writer.flush()
-        tell(event, values)
+        report(event, values)
 
-    return tell_both
+    return report_to_both

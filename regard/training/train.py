@@ -24,7 +24,7 @@ from regard.checkpoints.folders import (
 from regard.checkpoints.reading import read_regular, refuse_links
 from regard.config import Recipe
 from regard.tasks.scoring import seconds_since
-from regard.training.loop import Tell, Training
+from regard.training.loop import Report, Training
 from regard.training.memory import keep_freed_memory
 from regard.training.placement import Placement
 from regard.training.preparing import Work, prepare
@@ -34,7 +34,7 @@ from regard.training.saving import check_fits, list_checkpoints, newest_checkpoi
 from regard.training.shipped import SHIPPED, find_recipe
 from regard.training.signals import Signals
 from regard.training.starting import MAX_RECIPE_BYTES
-from regard.training.tensorboard import tell_tensorboard
+from regard.training.tensorboard import report_to_tensorboard
 
 Probe = Callable[[Work, Path, int], None]
 
@@ -45,7 +45,7 @@ def train(
     settings: list[str] | None = None,
     *,
     resume: bool = False,
-    tell: Tell = lambda event, values: None,
+    report: Report = lambda event, values: None,
     probe: Probe | None = None,
 ) -> tuple[Path, bool]:
     """Train what a recipe asks for; return the run folder, and whether training came to its end.
@@ -57,7 +57,7 @@ def train(
     content = write_recipe(recipe)
     parse_recipe(content, folder / "recipe.toml")  # or the run could not be loaded
     keep_freed_memory()
-    placement = Placement.here()
+    placement = Placement.from_environment()
     try:
         check_run_folder(folder, recipe, resume)
         if resume and is_complete(folder):
@@ -65,15 +65,15 @@ def train(
         begun = resume and bool(list_checkpoints(folder / "checkpoints"))
         work = prepare(recipe, begun)
         check_validation(work)
-        placement.wait()
+        placement.barrier()
         if placement.first and not resume:
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / "recipe.toml", content)
         if not isinstance(work.model, nn.Module):
-            tell("begin", describe_run(work, folder, placement))
-            fit(work, folder, tell)
+            report("begin", describe_run(work, folder, placement))
+            fit(work, folder, report)
             return folder, True
-        return folder, learn(work, folder, placement, resume, tell, probe)
+        return folder, train_by_gradient(work, folder, placement, resume, report, probe)
     finally:
         placement.close()
 
@@ -147,12 +147,12 @@ def check_validation(work: Work) -> None:
         )
 
 
-def learn(
+def train_by_gradient(
     work: Work,
     folder: Path,
     placement: Placement,
     resume: bool,
-    tell: Tell,
+    report: Report,
     probe: Probe | None,
 ) -> bool:
     """Train by gradient; True when it came to its end."""
@@ -160,27 +160,20 @@ def learn(
     if placement.first:
         recover(folder)
         work.resources.save(folder)
-    placement.wait()  # what another process is writing must not be swept away
+    placement.barrier()  # what another process is writing must not be swept away
 
     def probe_now(step: int) -> None:
         if probe is not None and placement.first:
             probe(work, folder / "probes", step)
 
-    quiet: Tell = tell if placement.first else lambda event, values: None
+    quiet: Report = report if placement.first else lambda event, values: None
     if recipe.training.tensorboard and placement.first:
-        quiet = tell_tensorboard(folder, quiet)
+        quiet = report_to_tensorboard(folder, quiet)
     training = Training(work, folder, placement, probe_now, quiet)
-    held = newest_checkpoint(folder / "checkpoints") if resume else None
-    if held is not None:
-        checkpoint, complaints = held
-        for line in complaints:
-            tell("note", {"text": line})
-        own = training.objective.own_state()
-        check_fits(checkpoint, work.model.state_dict(), own, folder / "checkpoints")
-        training.restore(checkpoint)
+    restored = resume and restore_newest(training, folder / "checkpoints", report)
     quiet("begin", describe_run(work, folder, placement, training.progress.step))
     if placement.first:
-        length = training.progress.record_length if held is not None else None
+        length = training.progress.record_length if restored else None
         training.record = Record(folder / "record.jsonl", length)
     with Signals() as signals:
         ended = training.run(signals)
@@ -189,8 +182,22 @@ def learn(
         weights = placement.full_state(work.model)
         if placement.first:
             close_folder(folder, weights)
-        placement.wait()  # whoever comes out of this finds the run whole
+        placement.barrier()  # whoever comes out of this finds the run whole
     return ended
+
+
+def restore_newest(training: Training, checkpoints: Path, report: Report) -> bool:
+    """Go on from the newest whole checkpoint; False if there is none."""
+    newest = newest_checkpoint(checkpoints)
+    if newest is None:
+        return False
+    checkpoint, complaints = newest
+    for line in complaints:
+        report("note", {"text": line})
+    own = training.objective.own_state()
+    check_fits(checkpoint, training.work.model.state_dict(), own, checkpoints)
+    training.restore(checkpoint)
+    return True
 
 
 def describe_run(work: Work, folder: Path, placement: Placement, step: int = 0) -> dict[str, Any]:
@@ -207,7 +214,7 @@ def describe_run(work: Work, folder: Path, placement: Placement, step: int = 0) 
     }
 
 
-def fit(work: Work, folder: Path, tell: Tell) -> None:
+def fit(work: Work, folder: Path, report: Report) -> None:
     """Train without gradients: one look at the data is all that is needed."""
     started = time.monotonic()
     record = Record(folder / "record.jsonl")
@@ -217,7 +224,7 @@ def fit(work: Work, folder: Path, tell: Tell) -> None:
         values = work.task.evaluate_fitted(work.model, work.valid)
         values["seconds"] = seconds_since(started)
         record.write("valid", step=1, epoch=1, **values)
-        tell("valid", {"step": 1, "epoch": 1, "total": 1, **values})
+        report("valid", {"step": 1, "epoch": 1, "total": 1, **values})
     record.write("end", step=1, seconds=seconds_since(started))
     arrays = work.model.tensors()
     close_folder(folder, {name: torch.from_numpy(array) for name, array in arrays.items()})

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 import regard
 from regard.data.batches import MarkedTexts, MaskedTexts
-from regard.products import torch_products
+from regard.products import use_torch_products
 from regard.running import export_hugging_face, import_hugging_face
 
 transformers = pytest.importorskip("transformers")
@@ -217,7 +217,7 @@ def test_antiberty_guesses_hidden_residues_as_transformers_does(tmp_path):
     ids = [marks.get(r) or run.tokenizer.id_of(r) for r in residues.split()]
     ids = torch.tensor([[2, *ids, 3]])
     everything = torch.ones_like(ids, dtype=torch.bool)
-    with torch_products():
+    with use_torch_products():
         compare(theirs, run.model, ids, everything, torch.zeros_like(ids))
     with torch.no_grad():
         expected = theirs(ids).logits

@@ -576,7 +576,7 @@ def test_the_single_queries_of_many_rows_read_what_the_kernel_reads(masked, monk
     store = torch.randn(2, 4, 3, 16, 7)  # keys and values, with room for more behind them
     query, (keys, values) = torch.randn(4, 3, 1, 7), store[..., :11, :]
     lengths = torch.tensor([11, 4, 1, 7])
-    mask = Padding(lengths).written(1, 11) if masked else Causal()
+    mask = Padding(lengths).write_out(1, 11) if masked else Causal()
     read, taken = [], []
     take = fused._step_context
     monkeypatch.setattr(fused, "_step_context", lambda *given: taken.append(1) or take(*given))
@@ -586,7 +586,7 @@ def test_the_single_queries_of_many_rows_read_what_the_kernel_reads(masked, monk
     assert len(taken) == 1
     assert_close(read[0], read[1])
     monkeypatch.setattr(fused, "MIN_HEADS_IN_STEP", 12)
-    blind = Padding(torch.tensor([11, 0, 1, 7])).written(1, 11)
+    blind = Padding(torch.tensor([11, 0, 1, 7])).write_out(1, 11)
     assert not Attention(ScaledDot())(query, keys, values, blind).context[1].any()
     # Keys that would have to be copied first are the kernel's.
     taken.clear()

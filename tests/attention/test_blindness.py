@@ -30,7 +30,7 @@ from regard.attention import (
     StrictlyCausal,
     watch,
 )
-from regard.attention.attention import Attended
+from regard.attention.attended import Attended
 
 BATCH, HEADS, ROWS, KEYS, SIZE, VALUE = 5, 2, 3, 3, 2, 5
 

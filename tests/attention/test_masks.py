@@ -306,7 +306,7 @@ def test_a_mask_written_once_says_what_its_symbols_say_at_every_layer(dtype):
     expected = scaled_dot_product_attention(query, keys, values, visible)
     lengths = torch.tensor([7, 0, 4])
     symbolic = Causal() & Padding(lengths, side="left")
-    written = Padding(lengths, side="left").written(1, 7)
+    written = Padding(lengths, side="left").write_out(1, 7)
     attention = Attention(ScaledDot())
     for mask in (symbolic, written, written):
         read = attention(query, keys, values, mask)
@@ -318,7 +318,7 @@ def test_a_mask_written_once_says_what_its_symbols_say_at_every_layer(dtype):
 
 
 def test_a_mask_written_once_makes_its_numbers_once():
-    written = Padding(torch.tensor([2])).written(1, 3)
+    written = Padding(torch.tensor([2])).write_out(1, 3)
     assert written.bias(torch.float32) is written.bias(torch.float32)
     assert written.bias(torch.float32).tolist() == [[[0.0, 0.0, -math.inf]]]
     assert written.bias(torch.float64).dtype == torch.float64
@@ -394,7 +394,7 @@ def test_over_two_more_keys_a_mask_says_what_the_last_of_seven_may_see(mask, exp
 def test_a_mask_written_out_grows_by_keys_that_may_be_seen():
     allowed = torch.tensor([[[True, False, True]]])
     assert Dense(allowed).append(2).allowed.tolist() == [[[True, False, True, True, True]]]
-    assert type(Causal().written(1, 3).append(1)) is type(Causal().written(1, 3))
+    assert type(Causal().write_out(1, 3).append(1)) is type(Causal().write_out(1, 3))
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,13 @@ longest = 6
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def data_beside_the_recipe():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("REGARD_DATA", raising=False)
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("runs")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.data.buckets import Bucketed, Redrawn, Sentences, Translations
+from regard.data.buckets import LengthBuckets, PerEpochTranslations, Sentences, Translations
 from regard.data.feeds import random_stream
 from regard.data.streams import Columns, Packed, PackedInOrder, Windows
 
@@ -59,13 +59,13 @@ def test_neighbouring_streams_have_nothing_in_common():
 
 def test_buckets_hold_every_example_once_and_keep_to_their_budget():
     lengths = torch.randint(1, 30, (211,), generator=torch.Generator().manual_seed(1)).tolist()
-    plan = Bucketed(lengths, tokens=64, seed=5).plan(3)
+    plan = LengthBuckets(lengths, tokens=64, seed=5).plan(3)
     assert sorted(i for batch in plan for i in batch) == list(range(211))
     assert all(len(batch) * max(lengths[i] for i in batch) <= 64 for batch in plan)
 
 
 def test_an_example_longer_than_the_budget_stands_alone():
-    plan = Bucketed([100, 3, 3], tokens=16, seed=None).plan(0)
+    plan = LengthBuckets([100, 3, 3], tokens=16, seed=None).plan(0)
     assert plan == ((1, 2), (0,))
 
 
@@ -86,7 +86,9 @@ def test_translations_shift_the_target_behind_its_start():
 
 def test_redrawn_pairs_are_those_of_the_epoch_whenever_asked():
     whole = Translations([([5], [6]), ([7, 8], [9])], start=0, end=1, pad=2, tokens=100, seed=3)
-    feed = Redrawn(lambda epoch: whole.with_pairs([([5 + epoch], [6]), ([7] * epoch, [9])]))
+    feed = PerEpochTranslations(
+        lambda epoch: whole.with_pairs([([5 + epoch], [6]), ([7] * epoch, [9])])
+    )
     for epoch in (1, 2, 4, 1):
         rows = feed.batch(epoch, 0).source.tolist()
         assert sorted(rows) == sorted([[5 + epoch] + [2] * (epoch - 1), [7] * epoch])

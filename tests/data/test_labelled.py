@@ -5,7 +5,7 @@ import gzip
 import pytest
 import torch
 
-from regard.data.buckets import Labelled
+from regard.data.buckets import LabelledTextsFeed
 from regard.data.corpora import read_labelled
 from regard.data.splits import hold_out
 from regard.data.vectors import read_vectors
@@ -59,7 +59,7 @@ def test_what_is_wrong_is_said_with_its_line(content, format, columns, message, 
 
 def test_a_feed_of_labelled_texts_has_each_once_in_an_order_of_its_seed():
     texts = [[n] * (1 + n % 5) for n in range(1, 31)]
-    feed = Labelled(texts, list(range(30)), tokens=12, seed=3)
+    feed = LabelledTextsFeed(texts, list(range(30)), tokens=12, seed=3)
     orders = []
     for epoch in (0, 1, 0):
         batches = [feed.batch(epoch, index) for index in range(feed.batches(epoch))]

@@ -56,14 +56,14 @@ TASKS["guessing"] = Guessing
 MODELS["guessing-dan"] = Entry("dan", "DANConfig", {"guessing": "DAN"})
 
 
-def tell(event, values):
+def report(event, values):
     if "stop" in sys.argv and event == "valid" and values["step"] == 5:
         signal.raise_signal(signal.SIGINT)
 
 
 recipe, out, *words = sys.argv[1:]
 settings = [word for word in words if "=" in word]
-train(recipe, Path(out), settings, resume="resume" in words, tell=tell)
+train(recipe, Path(out), settings, resume="resume" in words, report=report)
 '''
 RECIPE = """
 seed = 1

@@ -16,11 +16,11 @@ import signal, sys
 from pathlib import Path
 from regard.training.train import train
 
-def tell(event, values):
+def report(event, values):
     if event == "valid" and values["step"] == 5:  # and a loss is half summed up
         signal.raise_signal(signal.SIGINT)
 
-_, ended = train(sys.argv[1], Path(sys.argv[2]), sys.argv[3:], tell=tell)
+_, ended = train(sys.argv[1], Path(sys.argv[2]), sys.argv[3:], report=report)
 assert not ended
 """
 BREAKING = """

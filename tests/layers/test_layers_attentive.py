@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from regard import edit, watch
 from regard.attention import Additive, Attention, Padding
 from regard.layers import GRUCell, RecurrentState, watch_gates
-from regard.layers.attentive import run_attentive, runs_at_once
+from regard.layers.attentive import can_run_attentive, run_attentive
 
 TARGET, SOURCE = torch.tensor([2, 5, 1, 5]), torch.tensor([3, 1, 7, 6])
 
@@ -97,7 +97,7 @@ def test_large_sizes_agree_in_single_precision():
 
 def test_whoever_watches_edits_or_evaluates_gets_the_steps():
     decoder, _ = parts()
-    ask = lambda: runs_at_once(decoder.attention, decoder.cell, SOURCE)  # noqa: E731
+    ask = lambda: can_run_attentive(decoder.attention, decoder.cell, SOURCE)  # noqa: E731
     assert ask()
     with watch(decoder):
         assert not ask()
@@ -109,12 +109,12 @@ def test_whoever_watches_edits_or_evaluates_gets_the_steps():
         assert not ask()
     with torch.autocast("cpu", torch.bfloat16):
         assert not ask()
-    assert not runs_at_once(decoder.attention, decoder.cell, torch.tensor([3, 0]))
+    assert not can_run_attentive(decoder.attention, decoder.cell, torch.tensor([3, 0]))
     decoder.attention.dropout = 0.1
     assert not ask()
     half, _ = parts()
     half.bfloat16()
-    assert not runs_at_once(half.attention, half.cell, SOURCE)
+    assert not can_run_attentive(half.attention, half.cell, SOURCE)
 
 
 def test_a_second_derivative_is_refused():

@@ -3,14 +3,14 @@
 import torch
 from torch.testing import assert_close
 
-from regard.layers.guided import make_waves, start_guided, turn, wave_speeds
+from regard.layers.guided import make_waves, rotation, start_guided, wave_speeds
 
 
 def test_a_turn_leads_from_any_position_to_the_one_so_many_steps_on():
     waves = make_waves(torch.arange(20), 6)
     for steps in (-3, -1, 1, 5):
         begin, end = max(0, -steps), 20 - max(0, steps)
-        assert_close(waves[begin:end] @ turn(6, steps).T, waves[begin + steps : end + steps])
+        assert_close(waves[begin:end] @ rotation(6, steps).T, waves[begin + steps : end + steps])
 
 
 def test_waves_turn_by_their_speeds():

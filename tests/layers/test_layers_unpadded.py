@@ -14,7 +14,7 @@ LENGTHS = torch.tensor([2, 5, 1, 5])
 def test_words_are_laid_out_step_by_step_and_mirrored_within_their_row():
     layout = Layout(LENGTHS)
     padded = torch.arange(20).view(4, 5, 1)
-    words = layout.lay_out(padded)
+    words = layout.pack(padded)
     expected = [5, 15, 0, 10, 6, 16, 1, 7, 17, 8, 18, 9, 19]  # step by step, the longest rows first
     assert words.flatten().tolist() == expected
     assert words[layout.mirror].flatten().tolist()[:4] == [9, 19, 1, 10]  # each row's last word

@@ -50,12 +50,12 @@ def test_settings_may_be_a_mapping_or_strings_and_not_one_string(written, tmp_pa
 def test_a_signal_stops_and_saves_and_the_run_goes_on(written, tmp_path):
     path = written("lstm")
 
-    def tell(event, values):
+    def report(event, values):
         if event == "step" and values["step"] == 5:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(Stopped, match="go on with: regard train") as stopped:
-        regard.train(path, tmp_path / "run", tell=tell)
+        regard.train(path, tmp_path / "run", report=report)
     assert stopped.value.folder == tmp_path / "run"
     ended = regard.train(path, tmp_path / "run", resume=True)
     whole = regard.train(path, tmp_path / "whole")

@@ -151,7 +151,7 @@ def test_the_state_is_carried_on_only_if_asked_and_across_groups_of_texts(run):
     carried = [each.output for each in run.embed(texts, layer=2, stateful=True)]
     assert_close(torch.tensor(carried[0]), torch.tensor(fresh[0]))
     assert (torch.tensor(carried[2]) - torch.tensor(fresh[2])).abs().max() > 1e-3
-    asking = run.asking("embed", layer=2, stateful=True)
+    asking = run.bind("embed", layer=2, stateful=True)
     groups = [each.output for text in texts for each in asking.answers([text])]
     assert_close(torch.tensor(groups), torch.tensor(carried))
 

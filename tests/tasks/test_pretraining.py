@@ -103,7 +103,7 @@ def test_a_resumed_run_ends_like_one_never_stopped(recipe, tmp_path):
 
     train(recipe, tmp_path / "whole", settings)
     with pytest.raises(KeyboardInterrupt):
-        train(recipe, tmp_path / "cut", settings, tell=stop)
+        train(recipe, tmp_path / "cut", settings, report=stop)
     train(recipe, tmp_path / "cut", settings, resume=True)
     one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut"))
     assert one == two

@@ -15,7 +15,7 @@ from regard.training.loop import Training
 from regard.training.placement import Placement
 from regard.training.preparing import prepare
 from regard.training.recipe import read_recipe
-from regard.training.train import learn, set_data_root, train
+from regard.training.train import set_data_root, train, train_by_gradient
 
 
 def lines_of(folder, event):
@@ -42,7 +42,7 @@ def same_weights(one, other):
 def test_without_validation_data_a_run_ends_with_its_last_weights(written, tmp_path):
     recipe, settings = str(written("lstm", valid=False)), ["training.steps=60"]
     told = []
-    train(recipe, tmp_path / "run", settings, tell=lambda event, values: told.append(event))
+    train(recipe, tmp_path / "run", settings, report=lambda event, values: told.append(event))
     train(recipe, tmp_path / "last", [*settings, "training.restore_best=false"])
     assert same_weights(*(tmp_path / name / "model.safetensors" for name in ("run", "last")))
     assert "valid" not in told
@@ -248,7 +248,9 @@ def test_a_moving_average_leaves_whole_numbers_as_they_are(written, tmp_path):
 
     work.model.features = counting
     (tmp_path / "run").mkdir()
-    assert learn(work, tmp_path / "run", Placement.here(), False, lambda *_: None, None)
+    assert train_by_gradient(
+        work, tmp_path / "run", Placement.from_environment(), False, lambda *_: None, None
+    )
     held = read_tensors(tmp_path / "run" / "model.safetensors")
     assert held["steps"] == 3
     assert held["flag"]

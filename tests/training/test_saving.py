@@ -157,7 +157,7 @@ def stopped(written, tmp_path):
 
     recipe = str(written("lstm"))
     with pytest.raises(StoppedError):
-        train(recipe, tmp_path / "run", tell=stop)
+        train(recipe, tmp_path / "run", report=stop)
     return recipe, tmp_path / "run"
 
 

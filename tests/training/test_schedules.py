@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from regard.training.schedules import ScheduleConfig, cuts, factor
+from regard.training.schedules import ScheduleConfig, count_cuts, factor
 
 
 def rate(step: int, epoch: float = 0.0, history: tuple[float, ...] = (), **settings) -> float:
@@ -31,7 +31,7 @@ def test_zaremba_halves_the_rate_each_epoch_after_the_fourth():
 
 
 def test_a_plateau_cuts_the_rate_when_nothing_was_gained():
-    assert cuts([3.0, 2.0, 2.1, 2.2, 1.9, 2.0, 2.0], patience=2) == 2
+    assert count_cuts([3.0, 2.0, 2.1, 2.2, 1.9, 2.0, 2.0], patience=2) == 2
     falling = {"kind": "plateau", "factor": 0.1, "after": 2}
     assert rate(9, history=(3.0, 2.0, 2.1, 2.2), **falling) == pytest.approx(0.1)
 

@@ -110,22 +110,22 @@ def test_a_finished_run_is_whole_and_can_be_used(model, written, tmp_path):
 def test_learning_lowers_the_loss(written, tmp_path):
     seen = []
 
-    def tell(event, values):
+    def report(event, values):
         if event == "valid":
             seen.append(values["loss"])
 
-    train(str(written("lstm")), tmp_path / "run", ["training.steps=60"], tell=tell)
+    train(str(written("lstm")), tmp_path / "run", ["training.steps=60"], report=report)
     assert seen[-1] < seen[0] - 0.05
 
 
 def test_the_first_loss_is_that_of_knowing_nothing(written, tmp_path):
     seen = {}
 
-    def tell(event, values):
+    def report(event, values):
         seen.setdefault(event, values)
 
     settings = ["training.log_every=1", "training.steps=1", "model.dropout=0.0"]
-    train(str(written("transformer")), tmp_path / "run", settings, tell=tell)
+    train(str(written("transformer")), tmp_path / "run", settings, report=report)
     # 12 words, <unk> and </s>: a model that knows nothing finds each as likely as the others
     assert seen["train"]["loss"] == pytest.approx(math.log(14), abs=0.1)
 
@@ -194,7 +194,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_told(written, tmp_path, monkeyp
     newest = last_checkpoint(tmp_path / "run") / "model.safetensors"
     newest.write_bytes(newest.read_bytes()[:-4])
     told = []
-    train(recipe, tmp_path / "run", resume=True, tell=lambda e, v: e == "note" and told.append(v))
+    train(recipe, tmp_path / "run", resume=True, report=lambda e, v: e == "note" and told.append(v))
     assert "model.safetensors is damaged" in told[0]["text"]
     same_run(tmp_path / "whole", tmp_path / "run")
 
@@ -221,7 +221,7 @@ def test_the_average_of_a_run_that_was_asked_to_stop_is_that_of_one_that_was_not
         if event == "step" and values["step"] == 4:  # between two times of saving
             os.kill(os.getpid(), signal.SIGTERM)
 
-    _, ended = train(recipe, tmp_path / "run", settings, tell=stop)
+    _, ended = train(recipe, tmp_path / "run", settings, report=stop)
     assert not ended
     train(recipe, tmp_path / "run", settings, resume=True)
     same_run(tmp_path / "whole", tmp_path / "run")

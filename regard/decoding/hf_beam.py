@@ -1,4 +1,4 @@
-"""Beam search as transformers does it: what has ended is put on a shelf, and the beam stays full.
+"""Beam search as transformers does it: what has ended is set aside, and the beam stays full.
 
 Which answers come out depends on what becomes of a hypothesis that ends, and on when the search
 stops. `beam` lets it keep its place and stops when nothing can change any more; here a search gives
@@ -22,7 +22,7 @@ from regard.decoding.seam import B, Model, S, Stepper
 
 
 @torch.no_grad()
-def shelf_beam(
+def hf_beam(
     model: Model[B, S],
     batch: B,
     first: Tensor,
@@ -32,13 +32,13 @@ def shelf_beam(
     never: Sequence[int] = (),
     ancestry: Ancestry | None = None,
 ) -> list[list[Hypothesis]]:
-    """Beam search with a shelf of `beam` finished hypotheses for each sentence.
+    """Beam search that keeps the `beam` best finished hypotheses of each sentence aside.
 
-    Of the 2 · `beam` best continuations those that end are shelved, if they are among the best
-    `beam`; the best `beam` of the others go on. A sentence is done when its shelf is full and
+    Of the 2 · `beam` best continuations those that end are set aside, if they are among the best
+    `beam`; the best `beam` of the others go on. A sentence is done when `beam` are set aside and
 
-        hf        log P(best live) / penalty(words so far) ≤ the worst score on the shelf
-        hf-never  log P(best live) / penalty(longest)      ≤ the worst score on the shelf
+        hf        log P(best live) / penalty(words so far) ≤ the worst score of these
+        hf-never  log P(best live) / penalty(longest)      ≤ the worst score of these
         hf-early  at once
 
     The first is a guess, since a longer sentence may have a better score; it is their default.
@@ -48,7 +48,7 @@ def shelf_beam(
     stepper = Stepper(pack(model, config.weights), batch, first, ancestry)
     rules = Rules.from_config(config, end, never)
     limits = max_lengths(config, batch, first)  # (sentence,)
-    shelves = Shelves(config, limits)
+    finished = BestFinished(config, limits)
     candidates_each = torch.full_like(limits, 2 * config.beam)
     rows = LiveHypotheses.start(torch.arange(len(first), device=first.device))
     ids = first  # (row,)
@@ -56,22 +56,22 @@ def shelf_beam(
         log_probs = rules.apply(stepper.step(ids), rows.ids)
         top_log_probs, top_ids = top_words(log_probs, 2 * config.beam)  # (row, choice)
         stuck = top_log_probs[:, 0].isneginf()
-        shelves.add(rows.finish(config, stuck, rows=stepper.previous_parents, ended=~stuck))
+        finished.add(rows.finish(config, stuck, rows=stepper.previous_parents, ended=~stuck))
 
         parents, chosen = select_survivors(rows, top_log_probs, candidates_each)
         words = top_ids[parents, chosen]
         rows = rows.pick(parents).append(words, top_log_probs[parents, chosen])
         ended = rules.is_end(words)
         done = ended | (limits[rows.owners] == rows.step)
-        shelved = done & (rank_within_owner(rows) < config.beam)
-        shelves.add(rows.finish(config, shelved, rows=parents, ended=ended))
+        kept = done & (rank_within_owner(rows) < config.beam)
+        finished.add(rows.finish(config, kept, rows=parents, ended=ended))
 
         live = (~done).nonzero().squeeze(1)
         live = live[rank_within_owner(rows.pick(live)) < config.beam]
-        live = live[~shelves.are_decided(rows.pick(live))[rows.owners[live]]]
+        live = live[~finished.are_decided(rows.pick(live))[rows.owners[live]]]
         stepper.continue_with(parents[live])
         ids, rows = words[live], rows.pick(live)
-    return shelves.best()
+    return finished.best()
 
 
 def rank_within_owner(rows: LiveHypotheses) -> Tensor:
@@ -85,7 +85,7 @@ def rank_within_owner(rows: LiveHypotheses) -> Tensor:
     return ranks
 
 
-class Shelves:
+class BestFinished:
     """The best finished hypotheses of each sentence, as many as a beam is wide."""
 
     def __init__(self, config: DecodingConfig, limits: Tensor):
@@ -95,29 +95,30 @@ class Shelves:
     def add(self, finished: list[tuple[int, Hypothesis]]) -> None:
         """Take these in, each with the number of its sentence, and let go of the worst."""
         for sentence, hypothesis in finished:
-            shelf = sort_by_score([*self._hypotheses[sentence], hypothesis])
-            self._hypotheses[sentence] = shelf[: self.config.beam]
+            hypotheses = sort_by_score([*self._hypotheses[sentence], hypothesis])
+            self._hypotheses[sentence] = hypotheses[: self.config.beam]
 
     def are_decided(self, live: LiveHypotheses) -> Tensor:
         """Which sentences (sentence,) go no further, given what could go on."""
         best = live.log_probabilities.new_full((len(self.limits),), -torch.inf)
         best = best.scatter_reduce(0, live.owners, live.log_probabilities, "amax")
         decided = [
-            len(shelf) == self.config.beam and self._cannot_improve(shelf, value, live.step, limit)
-            for shelf, value, limit in zip(
+            len(hypotheses) == self.config.beam
+            and self._cannot_improve(hypotheses, value, live.step, limit)
+            for hypotheses, value, limit in zip(
                 self._hypotheses, best.tolist(), self.limits, strict=True
             )
         ]
         return torch.tensor(decided, device=live.owners.device)
 
     def _cannot_improve(
-        self, shelf: list[Hypothesis], log_prob: float, words: int, limit: int
+        self, hypotheses: list[Hypothesis], log_prob: float, words: int, limit: int
     ) -> bool:
         if self.config.stopping == "hf-early":
             return True
         length = limit if self.config.stopping == "hf-never" else words
-        return log_prob / self.config.penalty(length) <= shelf[-1].score
+        return log_prob / self.config.penalty(length) <= hypotheses[-1].score
 
     def best(self) -> list[list[Hypothesis]]:
         """For each sentence its `n_best` hypotheses, best first."""
-        return [shelf[: self.config.n_best] for shelf in self._hypotheses]
+        return [hypotheses[: self.config.n_best] for hypotheses in self._hypotheses]
