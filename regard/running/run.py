@@ -24,7 +24,7 @@ from regard.tasks.senses import Sense, list_senses
 from regard.text import Tokenizer
 
 TOKENS = 4096
-"""Tokens answered at once, when many texts are action: more gain nothing on a small machine."""
+"""Tokens answered at once, when there are many texts: more gain nothing on a small machine."""
 SPLITS = ("train", "valid", "test")
 
 
