@@ -2,11 +2,14 @@
 
 import random
 
+import hypothesis
 import pytest
 
 from regard.openmp import spin_briefly
 
 spin_briefly()
+hypothesis.settings.register_profile("shared cores", deadline=None)  # slow is not wrong
+hypothesis.settings.load_profile("shared cores")
 
 LSTM = """
 [model]

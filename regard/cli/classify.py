@@ -17,5 +17,4 @@ def classify(texts: Texts, n_best: int | None) -> None:
         "classify",
         {"n_best": n_best},
         shown=lambda each: f"{each.output}\t{each.score:.4f}" if several else each.output,
-        between="\n" if several else "",
     )

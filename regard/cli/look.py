@@ -30,8 +30,9 @@ def look(
     else:
         looks.print()
     count = len(looks) + len({inner.path for look in looks for inner in look.inner})
-    several = "attention" if count == 1 else "attentions"
-    click.echo(f"{count} {several} over {len(looks.tokens)} tokens")
+    tokens = len(looks.tokens)
+    several, words = ("" if number == 1 else "s" for number in (count, tokens))
+    click.echo(f"{count} attention{several} over {tokens} token{words}")
 
 
 def _read_text(text: str | None, file: str | None) -> str:

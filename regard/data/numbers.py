@@ -135,8 +135,15 @@ class NumberNames:
 
     def join(self, said: str, source: str) -> str:
         """What a model said to a source, as a user writes it: ein und zwanzig → einundzwanzig."""
-        language = source.partition(":")[0] if self.tagged else self.languages[0]
-        return join_name(said.split(), language)
+        return join_name(said.split(), self._language_of(source))
+
+    def segment_target(self, text: str, source: str) -> str:
+        """A translation of a source as a model says it: einundzwanzig → ein und zwanzig."""
+        return " ".join(split_name(text.strip(), self._language_of(source)))
+
+    def _language_of(self, source: str) -> str:
+        """The language that a segmented source asks for."""
+        return source.partition(":")[0] if self.tagged else self.languages[0]
 
     def _tag(self, example: NumberExample) -> NumberExample:
         if not self.tagged:

@@ -6,13 +6,17 @@ that it is there, must not be thrown out of line by it, and must not let it stee
 
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.cells import cell_len
+
+from regard.attention import Label
 
 SPACE, BREAK, TAB, EMPTY = "␣", "↵", "⇥", "∅"
 JOINERS = "\u200c\u200d"  # Persian and emoji are spelled with them, so inside a token they stay
 MAX_TOKEN_CELLS = 18  # cells of a token that a label shows; a page shows the rest on hovering
 ISOLATE, RELEASE = "\u2068", "\u2069"
+WORD_MARK = "▁"  # where a word begins, as sentencepiece and its relatives write it
 
 
 def make_visible(text: str) -> str:
@@ -27,6 +31,24 @@ def make_visible(text: str) -> str:
     signs = SPACE * before + "".join(map(make_character_visible, inner)) + SPACE * max(after, 0)
     # A mark with nothing to sit on would be drawn over its neighbour.
     return "◌" + signs if unicodedata.combining(signs[0]) else signs
+
+
+def drop_word_marks(*sides: Sequence[Label]) -> tuple[tuple[Label, ...], ...]:
+    """The labels of both sides without their marks, where every piece of a text is a whole word.
+
+    A mark tells a word from a piece that goes on with one. Where none does, it tells nothing.
+    """
+
+    def is_word(label: Label) -> bool:
+        marked = label.text.startswith(WORD_MARK)
+        return marked and label.text != WORD_MARK if label.start is not None else not marked
+
+    if not all(is_word(label) for labels in sides for label in labels):
+        return tuple(map(tuple, sides))
+    return tuple(
+        tuple(replace(label, text=label.text.removeprefix(WORD_MARK)) for label in labels)
+        for labels in sides
+    )
 
 
 def make_character_visible(character: str) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from regard.attention import Label, Look
 from regard.looking.colours import Floats, Scale, find_extent
-from regard.looking.tokens import make_visible
+from regard.looking.tokens import drop_word_marks, make_visible
 
 MAX_SIDE = 1_024  # cells along one side of a map: one pixel each
 MAX_CELLS_PER_FILE = 4_000_000  # over all its heads and looks,
@@ -92,7 +92,8 @@ def make_part_view(look: Look, queries: int, keys: int) -> View:
     values, hidden = values[:, :, :keys], hidden[:, :, :keys]
     scaling = scaling_rows(count_visible(look, range(queries)))
     free, forced = split_by_scaling(values, hidden, scaling)
-    labels = look.queries[:queries], look.keys[:keys]
+    all_queries, all_keys = drop_word_marks(look.queries, look.keys)
+    labels = all_queries[:queries], all_keys[:keys]
     return View(look, *labels, values, hidden, sums, Scale.fit([free], [forced]))
 
 

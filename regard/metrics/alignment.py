@@ -46,6 +46,8 @@ class Links:
 
 def read_links(path: str | Path, *, one_based: bool = False) -> list[Links]:
     """Read a file of links, one sentence pair a line; an empty line has no links."""
+    if not Path(path).exists():
+        raise FileNotFoundError(f"{path}: there is no such file")
     # Bytes that are no text are shown as \x8b in the complaint about the token they stand in.
     text = Path(path).read_bytes().decode("utf-8-sig", errors="backslashreplace")
     lines = text.removesuffix("\n").split("\n") if text else []

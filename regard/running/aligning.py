@@ -19,6 +19,8 @@ from regard.metrics import Links, grow_diag_final
 from regard.running.run import Run
 
 METHODS = ("argmax", "threshold")
+THRESHOLD = 0.3
+"""The least weight of a link, unless it is said."""
 
 
 def align(
@@ -26,27 +28,30 @@ def align(
     pairs: Iterable[tuple[str, str]],
     back: Run | None = None,
     *,
-    method: str = "argmax",
-    threshold: float = 0.3,
+    method: str | None = None,
+    threshold: float | None = None,
     path: str | None = None,
     gold: Sequence[Links] | None = None,
 ) -> list[Links]:
     """The links of each (source, target) pair.
 
-    `argmax` links each target word to the source word it looks at most, `threshold` to all that
-    have at least that much weight. With a run of the opposite direction, `back`, the links of both
-    are symmetrised by grow-diag-final. `path` chooses one attention; else all that look from
-    target to source are averaged, with all their heads. `gold` is refused where it links a word
-    that its pair does not have.
+    `argmax`, the method unless a threshold is given, links each target word to the source word it
+    looks at most, `threshold` to all that have at least that much weight. With a run of the
+    opposite direction, `back`, the links of both are symmetrised by grow-diag-final. `path` chooses
+    one attention; else all that look from target to source are averaged, with all their heads.
+    `gold` is refused where it links a word that its pair does not have.
     """
-    if method not in METHODS:
-        raise ValueError(f"method ({method!r}) must be one of {', '.join(METHODS)}")
-    if not 0 < threshold <= 1:
-        raise ValueError(f"threshold ({threshold}) must be above 0 and at most 1")
+    method, threshold = choose_method(method, threshold)
+    pairs = list(pairs)
+    if gold is not None and len(gold) != len(pairs):
+        raise ValueError(
+            f"gold has {len(gold)} lines and there are {len(pairs)} pairs: line n of gold is about "
+            "pair n"
+        )
     found = []
     for place, (source, target) in enumerate(pairs):
         weights = word_weights(run, source, target, path)
-        if gold is not None and place < len(gold):
+        if gold is not None:
             check_links(gold[place], weights, place)
         forward = links_of(weights, method, threshold)
         if back is not None:
@@ -55,6 +60,20 @@ def align(
             forward = grow_diag_final(forward, backward)
         found.append(forward)
     return found
+
+
+def choose_method(method: str | None, threshold: float | None) -> tuple[str, float]:
+    """The method that is asked for, by name or by its threshold, and its threshold."""
+    chosen = method or ("argmax" if threshold is None else "threshold")
+    if chosen not in METHODS:
+        raise ValueError(f"method ({chosen!r}) must be one of {', '.join(METHODS)}")
+    if threshold is None:
+        return chosen, THRESHOLD
+    if chosen != "threshold":
+        raise ValueError(f"threshold ({threshold}) says nothing to the method {chosen!r}")
+    if not 0 < threshold <= 1:
+        raise ValueError(f"threshold ({threshold}) must be above 0 and at most 1")
+    return chosen, threshold
 
 
 def word_weights(run: Run, source: str, target: str, path: str | None = None) -> Tensor:
@@ -108,7 +127,7 @@ def check_links(gold: Links, weights: Tensor, place: int) -> None:
             )
 
 
-def links_of(weights: Tensor, method: str = "argmax", threshold: float = 0.3) -> Links:
+def links_of(weights: Tensor, method: str = "argmax", threshold: float = THRESHOLD) -> Links:
     """Links from weights (target, source)."""
     if not weights.numel():
         return Links()

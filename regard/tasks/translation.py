@@ -101,7 +101,7 @@ class Translation(Task[TextPairs]):
         return None if files is None else self._read_pairs(files)
 
     def read_files(self, files: Sequence[str]) -> TextPairs:
-        return self._read_pairs(list(files))
+        return self.examples(self._read_pairs(list(files)))
 
     def _read_pairs(self, files: str | list[str]) -> TextPairs:
         data = self.recipe.data
@@ -112,8 +112,8 @@ class Translation(Task[TextPairs]):
         )
 
     def examples(self, examples: Iterable[Any]) -> TextPairs:
-        """(source, target) pairs of strings."""
-        return list(examples)
+        """(source, target) pairs of strings, as a user writes them."""
+        return [self.segment_pair(source, target) for source, target in examples]
 
     def prepare(self, train: TextPairs, tokenizer: Tokenizer | None) -> Resources:
         sides = (side for pair in train for side in pair)
@@ -231,8 +231,11 @@ class Translation(Task[TextPairs]):
         """The alignment of each word that is said; without a target, while it says its own."""
         if target is None:
             return Translate(self, model, resources).look(text, 0)
-        text, words = self.segment(text), resources.words
+        text, target = self.segment_pair(text, target)
+        words = resources.words
         source, said = words.encode(text), words.encode(target)
+        if not source.ids:
+            raise ValueError(f"text ({text!r}) has no tokens to look at")
         batch = collate([(source.ids, said.ids)], words)
         with watch(model) as seen:
             model(batch)
@@ -270,6 +273,13 @@ class Translation(Task[TextPairs]):
     def segment(self, text: str) -> str:
         """What a user writes, as the model reads it: twenty-one → twenty one."""
         return text if self.names is None else self.names.segment(text)
+
+    def segment_pair(self, source: str, target: str) -> TextPair:
+        """A text and its translation, both as the model reads them."""
+        source = self.segment(source)
+        if self.names is None or not source:
+            return source, target
+        return source, self.names.segment_target(target, source)
 
     def join(self, said: str, source: str) -> str:
         """What the model says, as a user writes it: ein und zwanzig → einundzwanzig."""

@@ -61,7 +61,9 @@ def folder(tmp_path_factory):
     (place / "train.txt").write_text("the cat sees a dog\na bird hears the old cat\n" * 9)
     for name, recipe in (("translator", NUMBERS), ("model", WORDS)):
         (place / f"{name}.toml").write_text(recipe)
-        done = typed("train", place / f"{name}.toml", "--out", place / name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delenv("REGARD_DATA", raising=False)  # the data stand beside the recipe
+            done = typed("train", place / f"{name}.toml", "--out", place / name)
         assert done.exit_code == 0, done.output
     return place
 

@@ -198,6 +198,9 @@ def test_several_languages_share_a_source_that_says_which_one_is_wanted():
     assert names.segment("FA: Twenty-One") == "fa: twenty one"
     assert names.join("ein und zwanzig", "de: twenty one") == "einundzwanzig"
     assert names.join("بیست و یک", "fa: twenty one") == "بیست و یک"
+    assert names.segment_target("einundzwanzig", "de: twenty one") == "ein und zwanzig"
+    assert names.segment_target(" ein und zwanzig ", "de: twenty one") == "ein und zwanzig"
+    assert NumberNames(["fr"]).segment_target("quatre-vingts", "eighty") == "quatre vingts"
 
 
 @pytest.mark.parametrize("text", ["twenty-one", "it: twenty-one", ": one"])

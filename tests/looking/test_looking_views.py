@@ -16,6 +16,24 @@ def test_a_map_of_ordinary_size_is_shown_weight_by_weight(heads):
     assert not seen.hidden[..., :-1].any()
 
 
+def marked(*texts):
+    return [Label(text, at, at + 1) for at, text in enumerate(texts)] + [Label("</s>")]
+
+
+def test_marks_of_words_are_left_out_where_every_piece_is_a_word():
+    words, pieces = marked("▁a", "▁dog"), marked("▁do", "g")
+    for keys, shown in ((words, ["a", "dog", "</s>"]), (pieces, ["▁do", "g", "</s>"])):
+        seen = make_view(Look.of_weights(torch.ones(3, 3) / 3, queries=words, keys=keys))
+        assert [label.text for label in seen.keys] == shown
+        assert seen.queries[0].text == ("a" if keys is words else "▁a")
+        assert (seen.keys[0].start, seen.look.keys[0].text) == (0, keys[0].text)
+    # A mark by itself is a token, and where nobody knows the places all labels stay as they are.
+    for texts in (["▁", "▁b"], ["▁a", "▁b"]):
+        keys = marked(*texts) if "▁" in texts else texts
+        seen = make_view(Look.of_weights(torch.ones(1, len(keys)), queries=["x"], keys=keys))
+        assert [label.text for label in seen.keys][:2] == texts
+
+
 def test_row_sums_are_those_of_the_whole_row(heads):
     assert make_view(heads).sums == pytest.approx(heads.weights.sum(dim=-1).numpy())
 

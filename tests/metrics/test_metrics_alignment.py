@@ -90,7 +90,7 @@ def test_a_zero_among_one_based_links_is_refused(write, token):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.txt"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.txt: there is no such file$"):
         read_links(tmp_path / "nowhere.txt")
 
 

@@ -63,11 +63,13 @@ def by_hand(model, source, target_input):
     return torch.stack(logits)
 
 
-def test_it_is_the_paper_s_equations_written_out(model):
+@pytest.mark.parametrize("learning", [True, False])  # all steps at once, and one after the other
+def test_it_is_the_paper_s_equations_written_out(model, learning):
     batch = pairs([7, 3], 5)
-    for row, length in enumerate((7, 3)):
-        expected = by_hand(model, batch.source[row, :length], batch.target_input[row])
-        assert_close(model(batch)[row], expected, **CLOSE)
+    with torch.set_grad_enabled(learning):
+        for row, length in enumerate((7, 3)):
+            expected = by_hand(model, batch.source[row, :length], batch.target_input[row])
+            assert_close(model(batch)[row], expected, **CLOSE)
 
 
 @torch.no_grad()

@@ -12,6 +12,7 @@ import regard
 from regard.attention import Label, Look
 from regard.cli import main
 from regard.looking import Looks
+from regard.metrics import Links
 from regard.running.aligning import align, links_of, word_weights
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "word_alignment"
@@ -71,6 +72,14 @@ def test_links_are_the_strongest_or_all_that_are_strong():
     assert str(links_of(torch.zeros(0, 3))) == ""
 
 
+def test_a_threshold_asks_for_its_method():
+    run, pair = looking(look(WEIGHTS)), [("x yz", "ab c")]  # .4 .6 and .1 .9
+    assert str(align(run, pair)[0]) == "1-0 1-1"
+    assert str(align(run, pair, threshold=0.4)[0]) == "0-0 1-0 1-1"
+    assert str(align(run, pair, method="threshold")[0]) == "0-0 1-0 1-1"
+    assert str(align(run, pair, method="threshold", threshold=0.7)[0]) == "1-1"
+
+
 def test_two_directions_are_symmetrised():
     forward = looking(look(WEIGHTS))  # 1-0 1-1
     back = Look.of_weights(
@@ -98,6 +107,8 @@ def test_empty_lines_have_no_links():
     [
         ({"method": "mean"}, r"method \('mean'\) must be one of argmax, threshold"),
         ({"threshold": 0.0}, r"threshold \(0.0\) must be above 0"),
+        ({"method": "argmax", "threshold": 0.5}, r"threshold \(0.5\) says nothing to .*'argmax'"),
+        ({"gold": [Links()]}, "gold has 1 lines and there are 0 pairs"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, message):
@@ -149,6 +160,29 @@ def test_gold_that_links_a_word_which_is_not_there_is_refused(translator, tmp_pa
     assert said in output.splitlines()[-1]
 
 
+def test_gold_of_other_pairs_is_refused_before_a_link_is_printed(translator, tmp_path):
+    for name, text in {"en": "nine\nten\n", "de": "neun\nzehn\n", "gold": "0-0\n"}.items():
+        (tmp_path / name).write_text(text)
+    files = ("--source", tmp_path / "en", "--target", tmp_path / "de", "--gold", tmp_path / "gold")
+    code, output = typed("align", translator, *files)
+    assert code == 2
+    said = "gold has 1 lines and there are 2 pairs: line n of gold is about pair n"
+    assert output == f"regard: {said}\n"
+    # Links that nothing is compared with are no scores to print as JSON.
+    code, output = typed("align", translator, *files[:4], "--json")
+    assert code == 2 and "--json prints how well links agree with --gold" in output
+
+
+def test_gold_that_may_count_from_one_is_asked_about(tmp_path):
+    (tmp_path / "links").write_text("0-0 1-1\n")
+    (tmp_path / "gold").write_text("1-1 2-2\n")
+    files = ("--links", tmp_path / "links", "--gold", tmp_path / "gold")
+    code, output = typed("align", *files)
+    assert code == 0 and "if it counts from 1: --one-based" in output
+    code, output = typed("align", *files, "--one-based")
+    assert code == 0 and "--one-based" not in output and "aer 0.00%" in output
+
+
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"no word alignments at {DATA}")
 def test_another_aligner_s_output_has_the_error_rate_it_was_published_with():
     code, output = typed(
@@ -166,7 +200,9 @@ def test_another_aligner_s_output_has_the_error_rate_it_was_published_with():
     ("words", "said"),
     [
         ([], "nothing to align: give a RUN, or --links and --gold"),
-        (["--links", "x"], "is compared with --gold, and takes no run"),
+        (["--links", "x"], "is compared with --gold, and takes no run or text"),
+        (["--links", "x", "--gold", "x"], "x: there is no such file"),
+        (["RUN", "--one-based"], "--one-based says how --gold counts, and there is none"),
         (["RUN", "--source", "x"], "--source and --target go together"),
         (["RUN", "--source", "nowhere", "--target", "nowhere"], "nowhere: there is no such file"),
         (["RUN", "--path", "encoder"], "is no attention from target to source"),

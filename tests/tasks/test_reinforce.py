@@ -17,12 +17,13 @@ class Toy(nn.Module):
     def __init__(self):
         super().__init__()
         self.scores = nn.Parameter(torch.tensor([[0.3, -0.2, 0.5], [0.1, 0.4, -0.3]]))
+        self.values = nn.Parameter(VALUES.clone())
         self.attention = Attention(Dot(), Hard(), sides=("target", "source"))
 
     def forward(self, batch):
         rows = len(batch.source)
         queries = self.scores.expand(rows, 2, 3)
-        keys, values = torch.eye(3).expand(rows, 3, 3), VALUES.expand(rows, 3, 2)
+        keys, values = torch.eye(3).expand(rows, 3, 3), self.values.expand(rows, 3, 2)
         found = self.attention(queries, keys, values).context
         # The second word also depends on where the first one looked, as with input feeding.
         return found + torch.cat([torch.zeros(rows, 1, 2), found[:, :1]], dim=1)
@@ -63,6 +64,15 @@ def test_a_place_that_answers_for_its_own_word_alone_would_miss_what_it_did_to_l
     exact = exact_gradient()
     assert torch.allclose(model.scores.grad[1], exact[1], atol=0.01)
     assert (model.scores.grad[0] - exact[0]).abs().max() > 0.05
+
+
+def test_a_reward_is_a_number_and_teaches_the_words_nothing():
+    model = Toy()
+    outcome = Reinforced(model, entropy_bonus=0.0)(episodes(7))
+    outcome.parts["reinforce"].backward(retain_graph=True)
+    assert model.scores.grad.abs().max() > 0 and model.values.grad is None
+    outcome.parts["loss"].backward()
+    assert model.values.grad.abs().max() > 0
 
 
 def test_a_good_baseline_lowers_the_variance_it_reports():

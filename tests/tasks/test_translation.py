@@ -211,6 +211,35 @@ def test_links_are_the_strongest_weights_and_the_end_has_none():
     assert task.observe(torch.nn.Identity(), feed) == {}
 
 
+def test_number_names_are_scored_and_looked_at_as_a_user_writes_them(tmp_path):
+    task = Translation(numbers_recipe())
+    written = [("forty-two", "zweiundvierzig"), ("nine", "neun")]
+    segmented = [("forty two", "zwei und vierzig"), ("nine", "neun")]
+    assert task.examples(written) == task.examples(segmented) == segmented
+    for name, side in zip(("en", "de"), zip(*written, strict=True), strict=True):
+        (tmp_path / name).write_text("\n".join(side) + "\n")
+    assert task.read_files([str(tmp_path / "en"), str(tmp_path / "de")]) == segmented
+    resources = task.prepare(segmented, None)
+    model = build(
+        "bahdanau",
+        vocabulary_size=resources.words.size,
+        embedding_size=3,
+        hidden_size=5,
+        attention_size=5,
+        readout_size=7,
+    )
+    (look,) = task.look(model, resources, *written[0])
+    assert [label.text for label in look.queries] == ["zwei", "und", "vierzig", "</s>"]
+    assert [label.text for label in look.keys] == ["forty", "two"]
+
+
+def test_a_look_at_an_empty_source_is_refused_with_a_target_too():
+    task = Translation(numbers_recipe())
+    resources = task.prepare([("nine", "neun")], None)
+    with pytest.raises(ValueError, match=r"text \(''\) has no tokens to look at"):
+        task.look(torch.nn.Identity(), resources, "", "neun")
+
+
 def numbers_recipe():
     sections = {"task": {"kind": "translation"}, "model": {"name": "bahdanau"}}
     data = DataConfig(generator="numbers-de")
