@@ -26,7 +26,7 @@ from .roles import (
     find_roles,
     roles_from_hugging_face,
 )
-from .tables import between_marks, read_tables, read_word_pieces
+from .tables import add_tokens, between_marks, read_tables, read_word_pieces
 from .training import train
 from .unencodable import Spellable, check_writable
 
@@ -125,9 +125,17 @@ class Tokenizer:
         encoder: str | Path,
         merges: str | Path,
         special_tokens_map: Mapping[str, Any] | None = None,
+        *,
+        prefix_space: bool = False,
+        added: Mapping[int, tokenizers.AddedToken] | None = None,
     ) -> Tokenizer:
-        """GPT-2's pair of files: tokens with their ids (JSON), and merges line by line; gz too."""
-        return cls(read_tables(Path(encoder), Path(merges)), None, special_tokens_map)
+        """GPT-2's pair of files: tokens with their ids (JSON), and merges line by line; gz too.
+
+        `added` are tokens that were added later, by their ids; with `prefix_space` a text is read
+        as if a space stood before it.
+        """
+        inner = read_tables(Path(encoder), Path(merges), prefix_space)
+        return cls(add_tokens(inner, added or {}), None, special_tokens_map)
 
     @classmethod
     def from_word_pieces(
@@ -138,10 +146,11 @@ class Tokenizer:
         lowercase: bool = True,
         strip_accents: bool | None = None,
         split_chinese: bool = True,
+        added: Mapping[int, tokenizers.AddedToken] | None = None,
     ) -> Tokenizer:
-        """BERT's `vocab.txt`, a piece a line."""
+        """BERT's `vocab.txt`, a piece a line; `added` are tokens that were added later."""
         inner = read_word_pieces(Path(path), lowercase, strip_accents, split_chinese)
-        return cls(inner, None, special_tokens_map)
+        return cls(add_tokens(inner, added or {}), None, special_tokens_map)
 
     @classmethod
     def load(
