@@ -73,6 +73,16 @@ def test_a_folder_is_used_as_it_is(folder):
     assert run.generate("hello", longest=9)[0].text.startswith("hello")
 
 
+def test_looks_say_what_tokens_write_and_not_their_alphabet_of_bytes(folder):
+    run = regard.load(folder)
+    [look, _] = run.look("hello the żw")
+    assert run.tokenizer.encode("hello the żw").tokens == ["hello", "Ġthe", "Ġ", "Å", "¼", "w"]
+    assert [label.text for label in look.queries] == ["hello", " the", " ", "ż", "ż", "w"]
+    [answer] = run.generate("hello the", longest=5)
+    for look in run.look_at(answer):
+        assert not any("Ġ" in label.text for label in look.queries)
+
+
 def test_perplexity_is_that_of_the_whole_text_between_two_ends(folder):
     run = regard.load(folder)
     ids = torch.tensor([[len(TOKENS) - 1, *run.tokenizer.encode(TEXT).ids, len(TOKENS) - 1]])
