@@ -32,7 +32,8 @@ class Resources:
         if self.tokenizer is None:
             raise ValueError(
                 "there is no tokenizer in this run: it reads and writes no text; for that its "
-                "folder needs a tokenizer.json (or, from Hugging Face, vocab.json and merges.txt)"
+                "folder needs a tokenizer.json (or, from Hugging Face, vocab.json and merges.txt, "
+                "or vocab.txt)"
             )
         return self.tokenizer
 
