@@ -150,6 +150,12 @@ def test_a_prompt_that_is_too_long_is_told_the_limit(folder):
     assert done.exit_code == 2 and "this model has 64 positions" in done.output
 
 
+def test_a_folder_of_others_has_no_data_to_be_judged_on(folder):
+    done = typed("evaluate", folder)
+    assert done.exit_code == 2
+    assert done.output == "regard: there is no data.valid to evaluate on; --data names files\n"
+
+
 def test_wrong_folders_are_one_line_and_exit_code_2(folder, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "full").mkdir()

@@ -73,7 +73,8 @@ def _write_labels(
         return {}
     [problem] = [theirs for theirs, ours in PROBLEMS.items() if ours == told]
     return {
-        "problem_type": problem,
+        # One logit that tells a share needs no name, and would be learned otherwise with one.
+        **({} if told == "any" and len(labels) == 1 else {"problem_type": problem}),
         "id2label": {str(number): label for number, label in enumerate(labels)},
         "label2id": {label: number for number, label in enumerate(labels)},
     }
