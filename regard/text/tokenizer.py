@@ -31,6 +31,7 @@ from .training import train
 from .unencodable import Spellable, check_writable
 
 T = TypeVar("T")
+BYTEWISE = "byte-bpe"
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no whole character decode to
 _MAX_BATCH_TEXTS = 1000  # in one call to the library,
 _MAX_BATCH_CHARACTERS = 1_000_000  # and not many more of these
@@ -52,6 +53,15 @@ class Encoded:
     def tokens(self) -> list[str]:
         """The names of the ids in the vocabulary."""
         return self.tokenizer.tokens_of(self.ids)
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        """The tokens as people read them: their names, but of kind byte-bpe, where a name stands for
+        bytes (`ĠcafÃ©`), what they are in the text."""
+        if self.tokenizer.kind != BYTEWISE:
+            return self.tokens
+        places = zip(self.tokens, self.offsets, strict=True)
+        return [self.text[start:end] or token for token, (start, end) in places]
 
     @cached_property
     def offsets(self) -> list[tuple[int, int]]:
@@ -310,6 +320,18 @@ class Tokenizer:
     def tokens_of(self, ids: Sequence[int]) -> list[str]:
         """The vocabulary's names of ids."""
         return [self._tokens[number] for number in self._check_ids(ids)]
+
+    def pieces_of(self, ids: Sequence[int]) -> list[str]:
+        """Ids as people read them: the vocabulary's names, but of kind byte-bpe what they write, if
+        that is something, and no half of a character."""
+        tokens = self.tokens_of(ids)
+        if self.kind != BYTEWISE:
+            return tokens
+        written = [self.decode([number]) for number in ids]
+        return [
+            text if text and REPLACEMENT not in text else token
+            for text, token in zip(written, tokens, strict=True)
+        ]
 
     def id_of(self, token: str) -> int | None:
         """The id of a token of the vocabulary, None for others."""

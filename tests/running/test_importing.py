@@ -78,6 +78,10 @@ def test_looks_say_what_tokens_write_and_not_their_alphabet_of_bytes(folder):
     [look, _] = run.look("hello the żw")
     assert run.tokenizer.encode("hello the żw").tokens == ["hello", "Ġthe", "Ġ", "Å", "¼", "w"]
     assert [label.text for label in look.queries] == ["hello", " the", " ", "ż", "ż", "w"]
+    [other, _] = regard.look(run.model, run.tokenizer, "hello the")
+    assert [label.text for label in other.queries] == ["hello", " the"]
+    ids = [*run.tokenizer.encode("żhello the").ids, run.tokenizer.end]
+    assert run.tokenizer.pieces_of(ids) == ["Å", "¼", "hello", " the", "<|endoftext|>"]
     [answer] = run.generate("hello the", longest=5)
     for look in run.look_at(answer):
         assert not any("Ġ" in label.text for label in look.queries)
