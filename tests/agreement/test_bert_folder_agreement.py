@@ -206,6 +206,36 @@ def test_answers_that_are_no_one_label_are_told_as_they_are_and_not_judged(bert,
         assert "n_best (2)" in done.output or "task.labels ('numbers')" in done.output
 
 
+def test_a_classifier_tuned_here_from_a_folder_of_theirs_is_read_there(bert, tmp_path, monkeypatch):
+    monkeypatch.delenv("REGARD_DATA", raising=False)
+    _, folder = bert("BertForPreTraining")
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    (tmp_path / "labelled.txt").write_text("yes w1 w2\nno w3\n" * 4)
+    recipe = tmp_path / "classifier.toml"
+    recipe.write_text(
+        f"""
+[task]
+kind = "classification"
+[data]
+train = "labelled.txt"
+valid = "labelled.txt"
+[text]
+from = "{folder}"
+[model]
+from = "{folder}"
+fresh = ["classifier"]
+[training]
+steps = 2
+"""
+    )
+    run = regard.train(recipe, tmp_path / "tuned")
+    assert export_hugging_face(run, tmp_path / "out") == "BertForSequenceClassification"
+    pipe = transformers.pipeline("text-classification", model=str(tmp_path / "out"), top_k=None)
+    for answer, row in zip(run.classify(TEXTS, n_best=2), pipe(TEXTS), strict=True):
+        found = {each.output: each.score for each in answer.hypotheses}
+        assert found == pytest.approx({each["label"]: each["score"] for each in row}, abs=1e-5)
+
+
 def test_a_problem_that_is_not_known_is_named(bert):
     _, folder = bert("BertForSequenceClassification")
     path = folder / "config.json"
