@@ -56,8 +56,8 @@ class Encoded:
 
     @cached_property
     def pieces(self) -> list[str]:
-        """The tokens as people read them: their names, but of kind byte-bpe, where a name stands for
-        bytes (`ĠcafÃ©`), what they are in the text."""
+        """The tokens as people read them: their names, but of kind byte-bpe, where a name is a
+        spelling of bytes (`ĠcafÃ©`), what they are in the text."""
         if self.tokenizer.kind != BYTEWISE:
             return self.tokens
         places = zip(self.tokens, self.offsets, strict=True)
