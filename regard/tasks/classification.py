@@ -170,9 +170,8 @@ class Classification(Task[LabelledCorpus]):
         return reading.make_looks(model, seen, text, words, answer)
 
     def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
-        words, reading = resources.words, self.reading
-        pad = words.id_of_role("pad")
-        rows = [random_ids(words.size, (1, n), seed + n)[0].tolist() for n in (3, 7, 12)]
+        reading, pad, size = self.reading, resources.filler, resources.size_of(model)
+        rows = [random_ids(size, (1, n), seed + n)[0].tolist() for n in (3, 7, 12)]
         texts = [reading.group(ids) for ids in rows]
         alone = torch.cat([model(reading.collate([text], pad)) for text in texts])
         yield Check("a batch of 3 = 3 batches of 1", model(reading.collate(texts, pad)), alone)
