@@ -23,7 +23,7 @@ from regard.checkpoints.weights import check_weights
 from regard.models.elmo import ELMoConfig
 from regard.text.spelling import CHARACTERS, SPELLING_LENGTH
 
-OPTIONS = "options.json"
+OPTIONS, WEIGHTS = "options.json", "*.hdf5"
 MAX_OPTIONS_BYTES = 1 << 16
 MAX_ARRAYS = 1000
 DIRECTIONS = ("RNN_0", "RNN_1")  # forward, backward
@@ -62,24 +62,26 @@ class _ELMo(_Options):
 
 def is_elmo(folder: Path) -> bool:
     """Whether a folder holds AllenNLP's pair of files."""
-    return (folder / OPTIONS).is_file() and _weight_file(folder) is not None
+    return _only(folder, f"*{OPTIONS}") is not None and _only(folder, WEIGHTS) is not None
 
 
 def read_elmo(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The settings of our `elmo` and its weights, of a language model without a softmax."""
-    weights = _weight_file(folder)
-    if not (folder / OPTIONS).is_file() or weights is None:
+    options, weights = _only(folder, f"*{OPTIONS}"), _only(folder, WEIGHTS)
+    if options is None or weights is None:
         raise ValueError(f"{folder} must hold {OPTIONS} and one .hdf5 file: no ELMo is there")
-    settings = read_options(folder / OPTIONS)
+    settings = read_options(options)
     config = ELMoConfig(**settings)
     arrays = read_arrays(weights)
     wanted = {name: torch.empty(shape, device="meta") for name, shape in list_arrays(config)}
-    check_weights(arrays, wanted, f"{weights} against {OPTIONS}")
+    check_weights(arrays, wanted, f"{weights} against {options.name}")
     return settings, dict(translate(arrays, config))
 
 
-def _weight_file(folder: Path) -> Path | None:
-    found = sorted(folder.glob("*.hdf5"))
+def _only(folder: Path, pattern: str) -> Path | None:
+    """The file of this kind, if there is one and no other: as they are published, both files
+    begin with the name of the model."""
+    found = [path for path in folder.glob(pattern) if path.is_file()]
     return found[0] if len(found) == 1 else None
 
 

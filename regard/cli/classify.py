@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from regard.cli.embed import show
 from regard.cli.texts import Texts, takes_texts
 
 
@@ -16,5 +17,7 @@ def classify(texts: Texts, n_best: int | None) -> None:
     texts.answer(
         "classify",
         {"n_best": n_best},
-        shown=lambda each: f"{each.output}\t{each.score:.4f}" if several else each.output,
+        shown=lambda each: (
+            f"{show(each.output)}\t{each.score:.4f}" if several else show(each.output)
+        ),
     )

@@ -34,7 +34,9 @@ def embed(texts: Texts, out: Path | None, **settings: Any) -> None:
 
 
 def show(output: Any) -> str:
-    """A vector as a line of numbers; of a vector a word, a line for each."""
+    """A vector as a line of numbers; of a vector a word, a line for each; a label as it is."""
+    if isinstance(output, str):
+        return output
     if output and isinstance(output[0], list):
         return "\n".join(map(show, output))
     return " ".join(f"{number:.6g}" for number in output)

@@ -76,7 +76,8 @@ def _make_side(tokenizer: Any, text: str | None, ids: Ids | None, is_target: boo
         side = _encode_for_transformers(tokenizer, text, is_target)
     else:
         encoded = tokenizer.encode(text)
-        places = zip(encoded.tokens, encoded.offsets, strict=True)
+        names = getattr(encoded, "pieces", encoded.tokens)  # the library's own has tokens alone
+        places = zip(names, encoded.offsets, strict=True)
         side = Side(list(encoded.ids), [Label(name, *place) for name, place in places], text)
     if not side.ids:
         raise ValueError(f"text ({text!r}) has no tokens to look at")

@@ -24,7 +24,7 @@ def export_hugging_face(run: Run, out: Path) -> str:
     return write_folder(
         out,
         FORMER_NAMES.get(name, name),
-        run.recipe.task["kind"],
+        run.recipe.task,
         asdict(config),
         run.model,
         run.resources.tokenizer,

@@ -79,7 +79,7 @@ def make_recipe(folder: HuggingFaceFolder) -> Recipe:
     settings = folder.settings
     content: dict[str, Any] = {
         "name": folder.path.resolve().name,
-        "task": {"kind": folder.task},
+        "task": folder.task,
         "model": folder.model_section,
         "training": {"epochs": 1, "length": settings["longest"]},
     }

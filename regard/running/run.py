@@ -159,7 +159,13 @@ class Run:
             return self.task.read_files([str(file) for file in named]), "--data"
         if split not in SPLITS:
             raise ValueError(f"split ({split!r}) is not known; {suggest(split, SPLITS)}")
-        corpus = self.task.read(split)
+        data = self.recipe.data
+        try:
+            corpus = self.task.read(split)
+        except ValueError:
+            if data.train or data.valid or data.test or data.generator:
+                raise
+            corpus = None  # as in a folder of others
         if corpus is None:
             raise ValueError(f"there is no data.{split} to evaluate on; --data names files")
         return corpus, split

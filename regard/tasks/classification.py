@@ -1,9 +1,10 @@
-"""One label for each text."""
+"""A label for each text; from models of others also several, or numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -34,12 +35,20 @@ Example = tuple[str, str]  # text, label
 LabelledCorpus = Sequence[Example]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClassificationSettings:
+    """[task]: what the logits say. Only "one" is learned here."""
+
+    labels: Literal["one", "any", "numbers"] = "one"  # of them is right; any may be; all numbers
+
+
 class Classification(Task[LabelledCorpus]):
     """p(label | text)
 
     The classes are the labels of the training data, kept in the run folder as `labels.json`.
     """
 
+    config = ClassificationSettings
     size_names = ("vocabulary_size", "classes")
     metrics = ("accuracy", "f1", "loss")
     select = "accuracy"
@@ -119,6 +128,11 @@ class Classification(Task[LabelledCorpus]):
         return self.reading.feed(texts, labels, tokens, seed, words.id_of_role("pad"))
 
     def objective(self, model: nn.Module) -> ClassLikelihood:
+        if self.settings.labels != "one":
+            raise ValueError(
+                f"task.labels ({self.settings.labels!r}) must be 'one' to be learned or judged; "
+                "such a model classifies, and is looked into"
+            )
         return ClassLikelihood(model, self.recipe.training.label_smoothing)
 
     def evaluate(
@@ -156,9 +170,8 @@ class Classification(Task[LabelledCorpus]):
         return reading.make_looks(model, seen, text, words, answer)
 
     def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
-        words, reading = resources.words, self.reading
-        pad = words.id_of_role("pad")
-        rows = [random_ids(words.size, (1, n), seed + n)[0].tolist() for n in (3, 7, 12)]
+        reading, pad, size = self.reading, resources.filler, resources.size_of(model)
+        rows = [random_ids(size, (1, n), seed + n)[0].tolist() for n in (3, 7, 12)]
         texts = [reading.group(ids) for ids in rows]
         alone = torch.cat([model(reading.collate([text], pad)) for text in texts])
         yield Check("a batch of 3 = 3 batches of 1", model(reading.collate(texts, pad)), alone)
@@ -188,11 +201,17 @@ class ClassLikelihood(Objective[LabelledTexts]):
 
 
 class Classify:
-    """The label of a text; `n_best` gives the likeliest few."""
+    """The label of a text; `n_best` gives the likeliest few.
+
+    Where logits are numbers, all of them are the answer, in the order of the labels.
+    """
 
     def __init__(self, task: Classification, model: Any, resources: Resources, n_best: Any = None):
         if n_best is not None and (type(n_best) is not int or n_best < 1):
             raise ValueError(f"n_best ({n_best!r}) must be a whole number, 1 or more")
+        self.kind: str = task.settings.labels
+        if self.kind == "numbers" and n_best is not None:
+            raise ValueError(f"n_best ({n_best}) is for labels; the answer here is all numbers")
         self.model, self.resources, self.reading = model, resources, task.reading
         self.n_best = min(n_best or 1, len(resources.labels))
 
@@ -202,16 +221,23 @@ class Classify:
     @torch.no_grad()
     def answer(self, encoded: list[Any], numbers: list[int]) -> list[list[Candidate]]:
         """The likeliest labels of each with their probabilities; a text without words has none."""
-        labels, found = self.resources.labels, [[Candidate("", 0.0)] for _ in encoded]
+        found: list[list[Candidate]] = [[Candidate("", 0.0)] for _ in encoded]
         places = [place for place, ids in enumerate(encoded) if len(ids)]
         if places:
             pad = self.resources.words.id_of_role("pad")
             batch = self.reading.collate([encoded[i] for i in places], pad)
-            odds, order = self.model(batch).softmax(dim=-1).topk(self.n_best, dim=-1)
-            for place, row, classes in zip(places, odds.tolist(), order.tolist(), strict=True):
-                each = zip(classes, row, strict=True)
-                found[place] = [Candidate(labels[number], share) for number, share in each]
+            for place, logits in zip(places, self.model(batch), strict=True):
+                found[place] = self._tell(logits)
         return found
+
+    def _tell(self, logits: torch.Tensor) -> list[Candidate]:
+        """What the logits of one text, (class,), say."""
+        if self.kind == "numbers":
+            return [Candidate(logits.tolist(), 0.0)]
+        odds = logits.softmax(dim=-1) if self.kind == "one" else logits.sigmoid()
+        best = odds.topk(self.n_best)
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        return [Candidate(self.resources.labels[number], share) for number, share in pairs]
 
 
 def sort_labels(labels: set[str]) -> tuple[str, ...]:

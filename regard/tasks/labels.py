@@ -11,8 +11,8 @@ from regard.text import Encoded, Tokenizer
 def token_labels(encoded: Encoded, begin: int = 0) -> list[Label]:
     """What is shown beside the tokens of a text, and where they stand in it, or in a longer text in
     which it begins there."""
-    tokens = zip(encoded.tokens, encoded.offsets, strict=True)
-    return [Label(token, begin + start, begin + end) for token, (start, end) in tokens]
+    pieces = zip(encoded.pieces, encoded.offsets, strict=True)
+    return [Label(piece, begin + start, begin + end) for piece, (start, end) in pieces]
 
 
 def text_side(encoded: Encoded) -> Side:
@@ -26,4 +26,4 @@ def ids_side(ids: Sequence[int], words: Tokenizer) -> Side:
     again = words.encode(text)
     # The same words may be cut in another way when they are read: then nobody knows the places.
     labels = token_labels(again) if again.ids == list(ids[: len(again.ids)]) else []
-    return Side([*labels, *map(Label, words.tokens_of(ids[len(labels) :]))], text)
+    return Side([*labels, *map(Label, words.pieces_of(ids[len(labels) :]))], text)

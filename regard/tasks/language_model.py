@@ -143,7 +143,7 @@ class LanguageModelling(LineTask):
         return make_looks(model, seen, {"words": text_side(encoded)})
 
     def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
-        size, neural = resources.words.size, isinstance(model, nn.Module)
+        size, neural = resources.size_of(model), isinstance(model, nn.Module)
         if neural:
             ids = random_ids(size, (3, 12), seed)
             state = model.start(Words.prompts([[] for _ in ids]))

@@ -152,9 +152,9 @@ class Pretraining(Task[Corpus]):
         return make_looks(model, seen, {"words": side})
 
     def checks(self, model: Any, resources: Resources, seed: int) -> Iterator[Check]:
-        words = resources.words
-        rows = [random_ids(words.size, (1, n), seed + n)[0].tolist() for n in (3, 7, 12)]
-        batch = MaskedTexts(*pad_rows(rows, words.id_of_role("pad")))
+        size = resources.size_of(model)
+        rows = [random_ids(size, (1, n), seed + n)[0].tolist() for n in (3, 7, 12)]
+        batch = MaskedTexts(*pad_rows(rows, resources.filler))
         alone = [model.features(MaskedTexts(*pad_rows([row], 0)))[0] for row in rows]
         found = model.features(batch)[batch.mask]
         yield Check("a batch of 3 = 3 batches of 1", found, torch.cat(alone))

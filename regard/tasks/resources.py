@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from math import inf, isfinite
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,9 +33,22 @@ class Resources:
         if self.tokenizer is None:
             raise ValueError(
                 "there is no tokenizer in this run: it reads and writes no text; for that its "
-                "folder needs a tokenizer.json (or, from Hugging Face, vocab.json and merges.txt)"
+                "folder needs a tokenizer.json (or, from Hugging Face, vocab.json and merges.txt, "
+                "or vocab.txt)"
             )
         return self.tokenizer
+
+    def size_of(self, model: Any) -> int:
+        """How many ids there are: words, or what the model has room for if it came without any."""
+        if self.tokenizer is not None:
+            return self.tokenizer.size
+        size: int = model.config.vocabulary_size
+        return size
+
+    @property
+    def filler(self) -> int:
+        """An id for padding where none is read as a word: any will do without a tokenizer."""
+        return 0 if self.tokenizer is None else self.tokenizer.id_of_role("pad")
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json`, `labels.json` and `columns.json`, as far as there is something to

@@ -104,6 +104,7 @@ def find_word(words: Tokenizer, word: str) -> int:
         raise ValueError(
             f"word ({word!r}) is {len(ids)} tokens here, and each has its own: {pieces}"
         )
-    near = get_close_matches(word, words.tokens_of(range(words.size)), n=MAX_NEAREST)
+    known = [token for token in words.tokens_of(range(words.size)) if token not in words.specials]
+    near = get_close_matches(word, known, n=MAX_NEAREST)
     hint = f"; the nearest are {', '.join(near)}" if near else ""
     raise ValueError(f"word ({word!r}) is not among the {words.size} this model knows{hint}")

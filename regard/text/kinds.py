@@ -45,16 +45,19 @@ def assemble(
     return inner
 
 
-def make_pre_tokenizer(kind: str, specials: tuple[str, ...]) -> pre_tokenizers.PreTokenizer | None:
+def make_pre_tokenizer(
+    kind: str, specials: tuple[str, ...], prefix_space: bool = False
+) -> pre_tokenizers.PreTokenizer | None:
     """Cuts a text before pieces are looked for, which no piece may cross.
 
     Characters need none; words are cut at blanks only, so that each is one token, if an unknown.
+    With `prefix_space` byte-level pieces read a text as if a space stood before it.
     """
     if kind == "character":
         return None
     if kind == "word":
         return make_word_splitter(split_punctuation=False)
-    steps = _pre_tokenizer_steps(kind)
+    steps = _pre_tokenizer_steps(kind, prefix_space)
     if specials:
         steps.append(
             pre_tokenizers.Split(first_character_pattern(specials), "merged_with_previous")
@@ -75,10 +78,10 @@ def make_word_splitter(split_punctuation: bool) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), *splits])
 
 
-def _pre_tokenizer_steps(kind: str) -> list[Any]:
+def _pre_tokenizer_steps(kind: str, prefix_space: bool) -> list[Any]:
     """The cuts of a kind of pieces, before those around specials."""
     if kind == "byte-bpe":
-        return [pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        return [pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)]
     if kind == "wordpiece":
         return [pre_tokenizers.WhitespaceSplit()]
     return [

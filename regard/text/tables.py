@@ -6,21 +6,23 @@ Radford et al. (2019), section 2.2; Devlin et al. (2019), section 3.
 
 import gzip
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from regard.text.kinds import CONTINUATION_PREFIX, assemble
+from regard.text.kinds import CONTINUATION_PREFIX, assemble, make_pre_tokenizer
 
 BERT_UNKNOWN, BERT_FIRST, BERT_SEPARATOR = "[UNK]", "[CLS]", "[SEP]"
 BERT_SPECIALS = ("[PAD]", BERT_UNKNOWN, BERT_FIRST, BERT_SEPARATOR, "[MASK]")
 
 
-def read_tables(encoder: Path, merges: Path) -> tokenizers.Tokenizer:
+def read_tables(encoder: Path, merges: Path, prefix_space: bool = False) -> tokenizers.Tokenizer:
     """The tokenizer of an `encoder.json` and its list of merges.
 
-    What is neither a byte nor the product of a merge can only be meant as a special.
+    What is neither a byte nor the product of a merge can only be meant as a special. With
+    `prefix_space` a text is read as if a space stood before it.
     """
     vocabulary = _read_vocabulary(encoder)
     pairs = _read_merges(merges, vocabulary)
@@ -29,9 +31,10 @@ def read_tables(encoder: Path, merges: Path) -> tokenizers.Tokenizer:
     if missing:
         raise ValueError(f"encoder ({str(encoder)!r}) has no token for the byte {missing[0]!r}")
     spelled = bytewise.union(left + right for left, right in pairs)
-    specials = sorted(vocabulary.keys() - spelled, key=vocabulary.__getitem__)
+    specials = tuple(sorted(vocabulary.keys() - spelled, key=vocabulary.__getitem__))
     model = models.BPE(vocabulary, pairs)
-    return assemble("byte-bpe", model, lowercase=False, specials=tuple(specials))
+    cuts = make_pre_tokenizer("byte-bpe", specials, prefix_space)
+    return assemble("byte-bpe", model, lowercase=False, specials=specials, pre_tokenizer=cuts)
 
 
 def read_word_pieces(
@@ -59,6 +62,20 @@ def read_word_pieces(
     inner.decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
     inner.add_special_tokens([special for special in BERT_SPECIALS if special in vocabulary])
     inner.post_processor = between_marks(inner, BERT_FIRST, BERT_SEPARATOR)
+    return inner
+
+
+def add_tokens(
+    inner: tokenizers.Tokenizer, added: Mapping[int, tokenizers.AddedToken]
+) -> tokenizers.Tokenizer:
+    """The tokenizer with tokens that were added to its table later, each under its id."""
+    for number, token in sorted(added.items()):
+        (inner.add_special_tokens if token.special else inner.add_tokens)([token])
+        if inner.token_to_id(token.content) != number:
+            raise ValueError(
+                f"added token {token.content!r} cannot have the id {number}: the table and the "
+                f"tokens added before it leave {inner.token_to_id(token.content)}"
+            )
     return inner
 
 

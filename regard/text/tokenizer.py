@@ -25,11 +25,12 @@ from regard.text.roles import (
     find_roles,
     roles_from_hugging_face,
 )
-from regard.text.tables import between_marks, read_tables, read_word_pieces
+from regard.text.tables import add_tokens, between_marks, read_tables, read_word_pieces
 from regard.text.training import train
 from regard.text.unencodable import Spellable, check_writable
 
 T = TypeVar("T")
+BYTEWISE = "byte-bpe"
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no whole character decode to
 _MAX_BATCH_TEXTS = 1000  # in one call to the library,
 _MAX_BATCH_CHARACTERS = 1_000_000  # and not many more of these
@@ -51,6 +52,15 @@ class Encoded:
     def tokens(self) -> list[str]:
         """The names of the ids in the vocabulary."""
         return self.tokenizer.tokens_of(self.ids)
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        """The tokens as people read them: their names, but of kind byte-bpe, where a name is a
+        spelling of bytes (`ĠcafÃ©`), what they are in the text."""
+        if self.tokenizer.kind != BYTEWISE:
+            return self.tokens
+        places = zip(self.tokens, self.offsets, strict=True)
+        return [self.text[start:end] or token for token, (start, end) in places]
 
     @cached_property
     def offsets(self) -> list[tuple[int, int]]:
@@ -124,9 +134,17 @@ class Tokenizer:
         encoder: str | Path,
         merges: str | Path,
         special_tokens_map: Mapping[str, Any] | None = None,
+        *,
+        prefix_space: bool = False,
+        added: Mapping[int, tokenizers.AddedToken] | None = None,
     ) -> Tokenizer:
-        """GPT-2's pair of files: tokens with their ids (JSON), and merges line by line; gz too."""
-        return cls(read_tables(Path(encoder), Path(merges)), None, special_tokens_map)
+        """GPT-2's pair of files: tokens with their ids (JSON), and merges line by line; gz too.
+
+        `added` are tokens that were added later, by their ids; with `prefix_space` a text is read
+        as if a space stood before it.
+        """
+        inner = read_tables(Path(encoder), Path(merges), prefix_space)
+        return cls(add_tokens(inner, added or {}), None, special_tokens_map)
 
     @classmethod
     def from_word_pieces(
@@ -137,10 +155,11 @@ class Tokenizer:
         lowercase: bool = True,
         strip_accents: bool | None = None,
         split_chinese: bool = True,
+        added: Mapping[int, tokenizers.AddedToken] | None = None,
     ) -> Tokenizer:
-        """BERT's `vocab.txt`, a piece a line."""
+        """BERT's `vocab.txt`, a piece a line; `added` are tokens that were added later."""
         inner = read_word_pieces(Path(path), lowercase, strip_accents, split_chinese)
-        return cls(inner, None, special_tokens_map)
+        return cls(add_tokens(inner, added or {}), None, special_tokens_map)
 
     @classmethod
     def load(
@@ -300,6 +319,18 @@ class Tokenizer:
     def tokens_of(self, ids: Sequence[int]) -> list[str]:
         """The vocabulary's names of ids."""
         return [self._tokens[number] for number in self._check_ids(ids)]
+
+    def pieces_of(self, ids: Sequence[int]) -> list[str]:
+        """Ids as people read them: the vocabulary's names, but of kind byte-bpe what they write, if
+        that is something, and no half of a character."""
+        tokens = self.tokens_of(ids)
+        if self.kind != BYTEWISE:
+            return tokens
+        written = [self.decode([number]) for number in ids]
+        return [
+            text if text and REPLACEMENT not in text else token
+            for text, token in zip(written, tokens, strict=True)
+        ]
 
     def id_of(self, token: str) -> int | None:
         """The id of a token of the vocabulary, None for others."""

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from click.testing import CliRunner
 from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 import regard
+from regard.cli import main
 from regard.data.batches import MarkedTexts, MaskedTexts
 from regard.products import use_torch_products
 from regard.running import export_hugging_face, import_hugging_face
@@ -153,6 +155,101 @@ def test_labels_come_with_their_names(bert, tmp_path):
     export_hugging_face(run, tmp_path / "out")
     back = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")
     assert back.config.id2label == names
+
+
+PIECES = [f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")]
+PIECES += [f"w{number}" for number in range(92)]
+TEXTS = ["w1 w5 w9", "w7", "w3 w3 w80 w2 w1"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "count"),
+    [
+        (None, 1), (None, 3), ("single_label_classification", 3),
+        ("multi_label_classification", 1), ("multi_label_classification", 3),
+        ("regression", 1), ("regression", 3),
+    ],
+)  # fmt: skip
+def test_what_logits_say_is_what_their_pipeline_makes_of_them(bert, problem, count, tmp_path):
+    """One label, each label by itself, or numbers."""
+    names = {number: f"label {number}" for number in range(count)}
+    model, folder = bert("BertForSequenceClassification", problem_type=problem, id2label=names)
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    words = transformers.BertTokenizer.from_pretrained(folder)
+    pipe = transformers.pipeline("text-classification", model=model, tokenizer=words, top_k=None)
+    expected = [{each["label"]: each["score"] for each in row} for row in pipe(TEXTS)]
+    run = regard.load(folder)
+    export_hugging_face(run, tmp_path / "out")
+    if count == 1 and problem is None:  # with a name it would be learned as something else there
+        assert "problem_type" not in json.loads((tmp_path / "out" / "config.json").read_text())
+    for each in (run, regard.load(tmp_path / "out")):
+        for answer, scores in zip(each.classify(TEXTS), expected, strict=True):
+            if problem == "regression":
+                found = dict(zip(each.labels, answer.output, strict=True))
+            else:
+                (answer,) = each.classify(answer.input, n_best=count)
+                found = {one.output: one.score for one in answer.hypotheses}
+                assert answer.output == max(scores, key=scores.get)
+            assert found == pytest.approx(scores, abs=1e-5)
+
+
+def test_answers_that_are_no_one_label_are_told_as_they_are_and_not_judged(bert, tmp_path):
+    _, folder = bert("BertForSequenceClassification", problem_type="regression", num_labels=2)
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    done = CliRunner().invoke(main, ["classify", str(folder), "w1 w5"])
+    assert len(list(map(float, done.output.split()))) == 2
+    table = tmp_path / "table.txt"
+    table.write_text("LABEL_0 w1\n")
+    for command, *words in (("classify", "w1", "--n-best", "2"), ("evaluate", "--data", table)):
+        done = CliRunner().invoke(main, [command, str(folder), *map(str, words)])
+        assert done.exit_code == 2 and done.output.count("\n") == 1, done.output
+        assert "n_best (2)" in done.output or "task.labels ('numbers')" in done.output
+
+
+def test_a_classifier_tuned_here_from_a_folder_of_theirs_is_read_there(bert, tmp_path, monkeypatch):
+    monkeypatch.delenv("REGARD_DATA", raising=False)
+    _, folder = bert("BertForPreTraining")
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    (tmp_path / "labelled.txt").write_text("yes w1 w2\nno w3\n" * 4)
+    recipe = tmp_path / "classifier.toml"
+    recipe.write_text(
+        f"""
+[task]
+kind = "classification"
+[data]
+train = "labelled.txt"
+valid = "labelled.txt"
+[text]
+from = "{folder}"
+[model]
+from = "{folder}"
+fresh = ["classifier"]
+[training]
+steps = 2
+"""
+    )
+    run = regard.train(recipe, tmp_path / "tuned")
+    assert export_hugging_face(run, tmp_path / "out") == "BertForSequenceClassification"
+    pipe = transformers.pipeline("text-classification", model=str(tmp_path / "out"), top_k=None)
+    for answer, row in zip(run.classify(TEXTS, n_best=2), pipe(TEXTS), strict=True):
+        found = {each.output: each.score for each in answer.hypotheses}
+        assert found == pytest.approx({each["label"]: each["score"] for each in row}, abs=1e-5)
+
+
+def test_a_problem_that_is_not_known_is_named(bert):
+    _, folder = bert("BertForSequenceClassification")
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"problem_type": "ranking"}))
+    with pytest.raises(ValueError, match=r"problem_type \('ranking'\) must be one of single_label"):
+        regard.load(folder)
+
+
+def test_labels_may_be_numbers(bert):
+    _, folder = bert("BertForSequenceClassification", num_labels=2)
+    path = folder / "config.json"
+    config = json.loads(path.read_text()) | {"id2label": {"0": 0, "1": 1}}
+    path.write_text(json.dumps(config))
+    assert regard.load(folder).labels == ("0", "1")
 
 
 def installed(package):

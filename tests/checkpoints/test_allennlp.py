@@ -82,6 +82,16 @@ def test_what_does_not_fit_is_named(folder, change, message):
     assert "\n" not in str(told.value)
 
 
+def test_files_may_go_by_the_names_they_are_published_under(folder):
+    place = folder()
+    settings, _ = read_elmo(place)
+    for name in ("options.json", "weights.hdf5"):
+        (place / name).rename(place / f"elmo_2x4096_512_2048cnn_2xhighway_{name}")
+    assert is_elmo(place) and read_elmo(place)[0] == settings
+    (place / "elmo_2x1024_128_2048cnn_1xhighway_options.json").write_text("{}")
+    assert not is_elmo(place)  # which of the two goes with the weights?
+
+
 def test_a_folder_without_the_two_files_is_no_elmo(tmp_path):
     assert not is_elmo(tmp_path)
     with pytest.raises(ValueError, match=r"must hold options.json and one .hdf5 file"):

@@ -14,6 +14,7 @@ from regard.checkpoints.hugging_face.catalog import TABLES
 from regard.checkpoints.hugging_face.table import Setting, match_layer
 from regard.models.catalog import entry
 from regard.models.outline import outline
+from regard.running import import_hugging_face, verify
 
 CONFIG = {
     "architectures": ["GPT2LMHeadModel"],
@@ -287,6 +288,23 @@ def test_text_commands_without_a_tokenizer_say_what_is_missing(folder):
     ):
         with pytest.raises(ValueError, match=r"there is no tokenizer in this run.*tokenizer\.json"):
             ask()
+
+
+@pytest.mark.parametrize("kind", ["BertForPreTraining", "BertForSequenceClassification", "GPT2"])
+def test_a_model_without_words_is_verified_all_the_same(kind, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    sizes = {"vocab_size": 29, "hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2}
+    if kind == "GPT2":
+        config = transformers.GPT2Config(vocab_size=29, n_embd=12, n_layer=1, n_head=2)
+        model = transformers.GPT2LMHeadModel(config)
+    else:
+        model = getattr(transformers, kind)(transformers.BertConfig(**sizes))
+    model.save_pretrained(tmp_path / "theirs")
+    run = import_hugging_face(tmp_path / "theirs", tmp_path / "run")
+    *proofs, resumed = verify(run)
+    assert proofs[-1].claim == "a batch of 3 = 3 batches of 1"
+    assert all(proof.holds and not proof.untried for proof in proofs)
+    assert "data.train is missing" in resumed.untried
 
 
 def test_words_beyond_the_table_are_refused(folder):

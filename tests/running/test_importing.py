@@ -73,6 +73,20 @@ def test_a_folder_is_used_as_it_is(folder):
     assert run.generate("hello", longest=9)[0].text.startswith("hello")
 
 
+def test_looks_say_what_tokens_write_and_not_their_alphabet_of_bytes(folder):
+    run = regard.load(folder)
+    [look, _] = run.look("hello the żw")
+    assert run.tokenizer.encode("hello the żw").tokens == ["hello", "Ġthe", "Ġ", "Å", "¼", "w"]
+    assert [label.text for label in look.queries] == ["hello", " the", " ", "ż", "ż", "w"]
+    [other, _] = regard.look(run.model, run.tokenizer, "hello the")
+    assert [label.text for label in other.queries] == ["hello", " the"]
+    ids = [*run.tokenizer.encode("żhello the").ids, run.tokenizer.end]
+    assert run.tokenizer.pieces_of(ids) == ["Å", "¼", "hello", " the", "<|endoftext|>"]
+    [answer] = run.generate("hello the", longest=5)
+    for look in run.look_at(answer):
+        assert not any("Ġ" in label.text for label in look.queries)
+
+
 def test_perplexity_is_that_of_the_whole_text_between_two_ends(folder):
     run = regard.load(folder)
     ids = torch.tensor([[len(TOKENS) - 1, *run.tokenizer.encode(TEXT).ids, len(TOKENS) - 1]])
@@ -138,6 +152,12 @@ def test_a_prompt_that_is_too_long_is_told_the_limit(folder):
     assert typed("generate", folder, "the " * 70, "--sliding", "--longest", 3).exit_code == 0
     done = typed("look", folder, "the " * 70)
     assert done.exit_code == 2 and "this model has 64 positions" in done.output
+
+
+def test_a_folder_of_others_has_no_data_to_be_judged_on(folder):
+    done = typed("evaluate", folder)
+    assert done.exit_code == 2
+    assert done.output == "regard: there is no data.valid to evaluate on; --data names files\n"
 
 
 def test_wrong_folders_are_one_line_and_exit_code_2(folder, tmp_path):

@@ -122,6 +122,12 @@ def test_what_cannot_be_is_answered_in_one_line(run, words, message):
     assert message in output
 
 
+def test_a_special_token_is_no_word_and_is_not_offered_as_one(run):
+    code, output = typed("senses", run.folder, "<unk>")
+    assert code == 2 and "word ('<unk>') is not among the 14" in output
+    assert "nearest" not in output or "<unk>" not in output.partition("nearest")[2]
+
+
 def test_a_model_without_senses_says_so(written, tmp_path):
     made = regard.train(written("transformer"), tmp_path / "gpt", {"training.steps": 1})
     for words in (("senses", made.folder, "cat"), ("generate", made.folder, "--sense", "cat:0=0")):

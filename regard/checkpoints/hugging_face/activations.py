@@ -4,6 +4,7 @@ ACTIVATIONS = {
     "gelu_new": "gelu-tanh",
     "gelu_pytorch_tanh": "gelu-tanh",
     "gelu_fast": "gelu-tanh",
+    "gelu_python_tanh": "gelu-tanh",
     "gelu": "gelu",
     "gelu_python": "gelu",
     "relu": "relu",
@@ -11,4 +12,4 @@ ACTIVATIONS = {
     "swish": "silu",
     "tanh": "tanh",
 }
-"""Their names for ours. Three of theirs write the same GELU down differently."""
+"""Their names for ours. Four of theirs write the same GELU down differently."""

@@ -10,7 +10,7 @@ from regard.checkpoints.hugging_face.table import Architecture, Setting, Table, 
 TEXTS = {"training": {"feed": "texts"}}
 PAIRS = {"training": {"feed": "pairs"}}
 BOTH_HEADS = {"masked_words": True, "next_sentence": True, "pooler": True}
-CLASSIFIER = {"masked_words": False, "next_sentence": False, "pooler": True}
+CLASSIFIER = {"pooler": True}  # whatever heads its recipe speaks of, it has one
 
 BERT = Table(
     model="bert",

@@ -17,6 +17,12 @@ from regard.checkpoints.weights import build_from, drop_tied, fill_tied
 from regard.text import Tokenizer
 
 MAX_LABELS = 1_000_000
+PROBLEMS = {
+    "single_label_classification": "one",
+    "multi_label_classification": "any",
+    "regression": "numbers",
+}
+"""What the logits of a classifier say, as a config.json and as [task] labels have it."""
 
 
 class HuggingFaceFolder:
@@ -37,9 +43,13 @@ class HuggingFaceFolder:
         return (path / CONFIG).is_file()
 
     @property
-    def task(self) -> str:
-        """The kind of task that the model does here."""
-        return self.architecture.task
+    def task(self) -> dict[str, str]:
+        """The [task] section of a recipe: the kind of task that the model does here, and what its
+        logits say."""
+        task = {"kind": self.architecture.task}
+        if self.architecture.labelled:
+            task["labels"] = read_problem(self.config, len(self.labels), self.path / CONFIG)
+        return task
 
     @cached_property
     def tokenizer(self) -> Tokenizer | None:
@@ -124,9 +134,27 @@ def read_labels(config: dict[str, Any], path: Path) -> tuple[str, ...]:
         names = {str(number): f"LABEL_{number}" for number in range(count)}
     if not isinstance(names, dict) or len(names) > MAX_LABELS:
         raise ValueError(f"{path}: id2label must be a table of up to {MAX_LABELS} names")
-    labels = [names.get(str(number)) for number in range(len(names))]
+    labels = [_spell(names.get(str(number))) for number in range(len(names))]
     if not labels or not all(isinstance(each, str) for each in labels):
         raise ValueError(f"{path}: id2label must have a name for 0, 1, 2, …")
     if len(set(labels)) < len(labels):
         raise ValueError(f"{path}: id2label names a label twice")
     return tuple(map(str, labels))
+
+
+def _spell(label: Any) -> Any:
+    """A label's name; some are numbers."""
+    return str(label) if type(label) is int else label
+
+
+def read_problem(config: dict[str, Any], count: int, path: Path) -> str:
+    """What the logits of a classifier say: its `problem_type`. One that names none and has a single
+    logit tells a share, as theirs does."""
+    problem = config.get("problem_type")
+    if problem is None:
+        return "one" if count > 1 else "any"
+    if not isinstance(problem, str) or problem not in PROBLEMS:
+        known = ", ".join(PROBLEMS)
+        raise ValueError(f"{path}: problem_type ({str(problem)[:80]!r}) must be one of {known}")
+    # One label alone would always be certain.
+    return "any" if problem == "single_label_classification" and count == 1 else PROBLEMS[problem]

@@ -12,6 +12,7 @@ from regard.atomic import write_atomically
 from regard.checkpoints.folders import new_plain_folder, write_json, write_tensors
 from regard.checkpoints.hugging_face.catalog import table_of
 from regard.checkpoints.hugging_face.files import CONFIG, SAFETENSORS
+from regard.checkpoints.hugging_face.folder import PROBLEMS
 from regard.checkpoints.hugging_face.table import Architecture, Settings
 from regard.checkpoints.hugging_face.words import TOKENIZER, TOKENIZER_CONFIG
 from regard.checkpoints.weights import drop_tied
@@ -24,7 +25,7 @@ FAST = "PreTrainedTokenizerFast"  # their class for a tokenizer.json of any kind
 def write_folder(
     path: Path,
     name: str,
-    task: str,
+    task: Mapping[str, Any],
     settings: Settings,
     model: nn.Module,
     tokenizer: Tokenizer | None,
@@ -35,14 +36,14 @@ def write_folder(
     The folder is there whole or not at all.
     """
     table = table_of(name)
-    architecture = table.choose(task, settings)
+    architecture = table.choose(task["kind"], settings)
     config = {
         "architectures": [architecture.name],
         "model_type": table.model_type,
         "dtype": "float32",
         **table.write_settings(settings),
         **_ids(tokenizer),
-        **_write_labels(architecture, labels),
+        **_write_labels(architecture, labels, task.get("labels", "one")),
     }
     weights = table.fill_biases(drop_tied(model.state_dict(), model))
     tensors = table.write_weights(weights, architecture)
@@ -65,10 +66,15 @@ def _ids(tokenizer: Tokenizer | None) -> dict[str, int | None]:
     }
 
 
-def _write_labels(architecture: Architecture, labels: tuple[str, ...]) -> Mapping[str, Any]:
+def _write_labels(
+    architecture: Architecture, labels: tuple[str, ...], told: str
+) -> Mapping[str, Any]:
     if not architecture.labelled:
         return {}
+    [problem] = [theirs for theirs, ours in PROBLEMS.items() if ours == told]
     return {
+        # One logit that tells a share needs no name, and would be learned otherwise with one.
+        **({} if told == "any" and len(labels) == 1 else {"problem_type": problem}),
         "id2label": {str(number): label for number, label in enumerate(labels)},
         "label2id": {label: number for number, label in enumerate(labels)},
     }
