@@ -65,8 +65,9 @@ network and words from what the BERT has learned and from random weights:
 BACKPACKS = """
 ## Backpack and plain Transformer on WikiText-2
 
-Perplexity on the validation text, in words: 10,000 lower-cased ones, the others unknown. Both
-have the same Transformer and are trained on the same tokens in the same order.
+Perplexity on the validation text, in words: 10,000 lower-cased ones, the others unknown. All are
+trained on the same tokens in the same order; `-plain` is the Backpack's own Transformer without its
+senses, `-matched` one of as many parameters.
 
 | recipe | model | parameters | perplexity |
 |---|---|---|---|
