@@ -24,10 +24,11 @@ from regard.checkpoints.weights import drop_tied
 from regard.checkpoints.zoo import CHECKOUT
 from regard.cli.progress import Progress
 from regard.running import load, train
-from regard.running.loading import WEIGHTS
 from regard.running.zoo import EVALUATION
+from regard.training.finished import WEIGHTS
 from regard.training.recipe import write_recipe
 from regard.training.record import read_record
+from regard.training.teaching import ANSWERS
 
 MAX_ENTRY_BYTES = 10_000_000
 MAX_ZOO_BYTES = 60_000_000
@@ -43,7 +44,7 @@ def store(run: Path, zoo: Path = CHECKOUT) -> Path:
     if isinstance(loaded.model, nn.Module):  # counts of n-grams are not to be rounded
         weights = {name: halve(w) for name, w in drop_tied(weights, loaded.model).items()}
     with new_folder(place) as built:
-        for name in set(files.entries) - {WEIGHTS, EVALUATION}:
+        for name in set(files.entries) - {WEIGHTS, EVALUATION, ANSWERS}:
             write_atomically(built / name, files.read(name))
         write_atomically(built / "record.jsonl", shorten_record(run / "record.jsonl"))
         write_tensors(built / WEIGHTS, weights)

@@ -22,7 +22,7 @@ import click
 
 if TYPE_CHECKING:
     from regard.running import Answer, Run
-    from regard.running.run import BoundVerb
+    from regard.tasks.answering import BoundVerb
 
 WINDOW = 1024
 """Lines that are sorted by length together: the first answer waits for this many at the most."""

@@ -17,6 +17,7 @@ class DataConfig:
     test: Files = None
     format: str = "text"  # or "tsv", "csv", "jsonl"
     columns: list[str | int] | None = None  # what is read first, then what is wanted
+    taught_by: list[str] | None = None  # runs whose answers are learned from, too: teachers
     vectors: str | None = None  # word vectors to start from: a word and its numbers a line
     root: str | None = None  # where relative paths begin; else $REGARD_DATA, or the recipe
     # lines ended by </s>, the sentences found in each line, or the text as it stands

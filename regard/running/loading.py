@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 
 from regard.checkpoints.hugging_face import HuggingFaceFolder
-from regard.checkpoints.reading import MANIFEST, Folder
-from regard.checkpoints.weights import load_arrays, load_model
+from regard.checkpoints.reading import MANIFEST
 from regard.checkpoints.zoo import find_run, hint_at_zoo
-from regard.models import catalog
 from regard.running.importing import load_hugging_face
 from regard.running.run import Run
-from regard.tasks import Resources, make_task
-from regard.training.preparing import assemble
-from regard.training.recipe import parse_recipe
-from regard.training.starting import MAX_RECIPE_BYTES
-
-WEIGHTS = "model.safetensors"
+from regard.training.finished import open_finished
 
 
 def load(run: str | Path) -> Run:
@@ -39,14 +31,5 @@ def load(run: str | Path) -> Run:
             f"{folder} is not a finished run: {MANIFEST} is missing{hint}"
             f"{'' if begun else ', and so is the config.json of a Hugging Face folder'}"
         )
-    files = Folder(folder)
-    files.check()
-    recipe = parse_recipe(files.read("recipe.toml", MAX_RECIPE_BYTES), folder / "recipe.toml")
-    task, resources = make_task(recipe), Resources.load(files)
-    make = partial(assemble, recipe, task, resources)
-    kind = catalog.entry(recipe.model["name"]).model(recipe.task["kind"])
-    if hasattr(kind, "from_tensors"):  # it learned without gradients, and is no module
-        model = kind.from_tensors(make().config, load_arrays(files, WEIGHTS))
-    else:
-        model = load_model(make, files, WEIGHTS).eval()
-    return Run(folder, recipe, task, resources, model)
+    held = open_finished(folder)
+    return Run(folder, held.recipe, held.task, held.resources, held.model)

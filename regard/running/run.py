@@ -13,18 +13,16 @@ from torch import Tensor, nn
 
 from regard.checkpoints.reading import MANIFEST
 from regard.config import Recipe
-from regard.data.buckets import LengthBuckets
 from regard.decoding import DecodingConfig
 from regard.looking import Looks
 from regard.naming import suggest
 from regard.products import use_torch_products
 from regard.tasks import Answer, Resources, Task, Verb
+from regard.tasks.answering import BoundVerb
 from regard.tasks.scoring import seconds_since
 from regard.tasks.senses import Sense, list_senses
 from regard.text import Tokenizer
 
-TOKENS = 4096
-"""Tokens answered at once where there are many texts: more gain nothing on a small machine."""
 SPLITS = ("train", "valid", "test")
 
 
@@ -229,38 +227,6 @@ class Run:
             raise ValueError(f"{what} needs a neural model; {self.folder} counts n-grams")
 
 
-class BoundVerb:
-    """A verb of a run with its settings, to be asked for one group of texts after the other.
-
-    Where each text goes on from the one before (`Ordered`), that holds across groups too.
-    """
-
-    def __init__(self, action: Verb, verb: str, settings: Mapping[str, Any]):
-        self.action, self.verb, self.settings = action, verb, settings
-
-    def answers(
-        self, texts: Sequence[str], numbers: Sequence[int] | None = None
-    ) -> Iterator[Answer]:
-        """As `Run.answers`."""
-        encoded = [self.action.encode(text) for text in texts]
-
-        def answer(places: Sequence[int]) -> list[Answer]:
-            own = [place if numbers is None else numbers[place] for place in places]
-            found = self.action.answer([encoded[place] for place in places], own)
-            return [
-                Answer(texts[place], tuple(each), self.verb, self.settings, number)
-                for place, each, number in zip(places, found, own, strict=True)
-            ]
-
-        return in_order(self._plan([len(each) + 1 for each in encoded]), answer)
-
-    def _plan(self, lengths: Sequence[int]) -> Iterable[Sequence[int]]:
-        """Which texts are answered together."""
-        if not lengths or getattr(self.action, "in_order", False):
-            return [[place] for place in range(len(lengths))]
-        return LengthBuckets(lengths, getattr(self.action, "tokens", TOKENS), None).plan(0)
-
-
 def check_settings(name: str, verb: Callable[..., Verb], settings: Mapping[str, Any]) -> None:
     """Refuse settings that a verb does not have."""
     parameters = list(signature(verb).parameters.values())[3:]  # behind task, model and resources
@@ -275,16 +241,3 @@ def check_settings(name: str, verb: Callable[..., Verb], settings: Mapping[str, 
 
 def _as_list(texts: Sequence[str] | str) -> list[str]:
     return [texts] if isinstance(texts, str) else list(texts)
-
-
-def in_order(
-    plan: Iterable[Sequence[int]], answer: Callable[[Sequence[int]], list[Answer]]
-) -> Iterator[Answer]:
-    """Answers in the order of their places, though the plan has them in another."""
-    waiting: dict[int, Answer] = {}
-    place = 0
-    for places in plan:
-        waiting.update(zip(places, answer(places), strict=True))
-        while place in waiting:
-            yield waiting.pop(place)
-            place += 1

@@ -108,6 +108,8 @@ class Task(ABC, Generic[C]):
     """The values of data.format it can read."""
     size_names: ClassVar[tuple[str, ...]] = ("vocabulary_size",)
     """What `sizes` tells a model, so that a recipe need not."""
+    teaching_verb: ClassVar[str] = ""
+    """What the runs of data.taught_by are asked to do; "" if it learns from data alone."""
     metrics: tuple[str, ...] = ("loss",)
     """What `evaluate` gives, the one that a run is known by first."""
     select: ClassVar[str] = "loss"
@@ -128,6 +130,12 @@ class Task(ABC, Generic[C]):
                     f"{suggest(value, known)}"
                 )
 
+        if recipe.data.taught_by and not self.teaching_verb:
+            raise ValueError(
+                f"data.taught_by ({', '.join(recipe.data.taught_by)}) is nothing for "
+                f"{recipe.task['kind']}: it learns from data alone"
+            )
+
     # From data to batches
 
     @abstractmethod
@@ -141,6 +149,15 @@ class Task(ABC, Generic[C]):
     @abstractmethod
     def examples(self, examples: Iterable[Any]) -> C:
         """The same from what is in memory already."""
+
+    def questions(self, corpus: C) -> list[str]:
+        """What teachers are asked, with `teaching_verb`."""
+        raise NotImplementedError
+
+    def add_answers(self, corpus: C, answers: Sequence[str]) -> C:
+        """The corpus, and the same questions with these answers behind it: those of one teacher
+        after the other."""
+        raise NotImplementedError
 
     @abstractmethod
     def prepare(self, train: C, tokenizer: Tokenizer | None) -> Resources:

@@ -76,6 +76,7 @@ class Translation(Task[TextPairs]):
 
     config = TranslationConfig
     roles = ("pad", "unknown", "start", "end")
+    teaching_verb = "translate"
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
@@ -114,6 +115,20 @@ class Translation(Task[TextPairs]):
     def examples(self, examples: Iterable[Any]) -> TextPairs:
         """(source, target) pairs of strings, as a user writes them."""
         return [self.segment_pair(source, target) for source, target in examples]
+
+    def questions(self, corpus: TextPairs) -> list[str]:
+        return [source for source, _ in corpus]
+
+    def add_answers(self, corpus: TextPairs, answers: Sequence[str]) -> TextPairs:
+        teachers, rest = divmod(len(answers), len(corpus))
+        if rest:
+            raise ValueError(
+                f"data.taught_by: {len(answers):,} answers are not those of whole teachers to "
+                f"{len(corpus):,} sources; the training data are not those they were asked about"
+            )
+        asked = self.questions(corpus) * teachers
+        taught = [self.segment_pair(*pair) for pair in zip(asked, answers, strict=True)]
+        return [*corpus, *taught]
 
     def prepare(self, train: TextPairs, tokenizer: Tokenizer | None) -> Resources:
         sides = (side for pair in train for side in pair)

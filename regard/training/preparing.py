@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
@@ -31,13 +32,16 @@ class Work:
     valid: Feed[Batch] | None
 
 
-def prepare(recipe: Recipe, resume: bool = False) -> Work:
-    """Words are learned from the training data, unless text.from brings them.
+def prepare(recipe: Recipe, resume: bool = False, answers: Sequence[str] = ()) -> Work:
+    """Words are learned from the training data, unless text.from brings them; the answers of
+    teachers belong to these.
 
     A run that is resumed has its weights in a checkpoint, and model.from may be gone by then.
     """
     task = make_task(recipe)
     corpus, valid = task.read("train"), task.read("valid")
+    if answers:
+        corpus = task.add_answers(corpus, answers)
     resources = task.prepare(corpus, find_tokenizer(recipe))
     model = build(recipe, task, resources)
     if not resume:

@@ -32,16 +32,18 @@ START_KEYS = ("from", "fresh")
 
 
 def resolve_start(content: dict[str, Any]) -> None:
-    """Make the paths of model.from and text.from absolute, and fill in a [model] without a name.
+    """Make the paths of model.from, text.from and data.taught_by absolute, and fill in a [model]
+    without a name.
 
     A name of the zoo stays one, and means the same on another machine.
     """
     for section in ("text", "model"):
         table = content.get(section)
         if isinstance(table, dict) and isinstance(table.get("from"), str):
-            given = Path(table["from"])
-            if find_run(given) == given:
-                table["from"] = str(given.absolute())
+            table["from"] = _absolute(table["from"])
+    data = content.get("data")
+    if isinstance(data, dict) and isinstance(data.get("taught_by"), list):
+        data["taught_by"] = [_absolute(name) for name in data["taught_by"]]
     model = content.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("from"), str):
         return
@@ -51,6 +53,14 @@ def resolve_start(content: dict[str, Any]) -> None:
         theirs = open_start(place).model_section
         if model.get("name", theirs.get("name")) == theirs.get("name"):
             content["model"] = {**theirs, **model}
+
+
+def _absolute(name: Any) -> Any:
+    """The path of a run, wherever one stands then; a name of the zoo stays one. What is no name is
+    refused when the recipe is checked."""
+    if not isinstance(name, str) or find_run(Path(name)) != Path(name):
+        return name
+    return str(Path(name).absolute())
 
 
 def is_hugging_face(place: Path) -> bool:

@@ -34,6 +34,7 @@ from regard.training.saving import check_fits, list_checkpoints, newest_checkpoi
 from regard.training.shipped import SHIPPED, find_recipe
 from regard.training.signals import Signals
 from regard.training.starting import MAX_RECIPE_BYTES
+from regard.training.teaching import ANSWERS, ask_teachers
 from regard.training.tensorboard import report_to_tensorboard
 
 Probe = Callable[[Work, Path, int], None]
@@ -63,7 +64,8 @@ def train(
         if resume and is_complete(folder):
             return folder, True
         begun = resume and bool(list_checkpoints(folder / "checkpoints"))
-        work = prepare(recipe, begun)
+        answers = ask_teachers(recipe, folder, placement, resume, report)
+        work = prepare(recipe, begun, answers)
         check_validation(work)
         placement.barrier()
         if placement.first and not resume:
@@ -109,7 +111,7 @@ def check_run_folder(folder: Path, recipe: Recipe, resume: bool) -> None:
             )
         return
     # What failed before its first save left these, and nothing worth keeping.
-    begun = {"recipe.toml", "tokenizer.json", "labels.json", "record.jsonl"}
+    begun = {"recipe.toml", "tokenizer.json", "labels.json", "record.jsonl", ANSWERS}
     held = [p for p in folder.iterdir() if not is_unfinished(p)] if folder.exists() else []
     if any(file.name not in begun for file in held):
         raise ValueError(f"{folder} is not empty; --resume goes on with it, --out names another")
