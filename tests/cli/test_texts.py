@@ -122,7 +122,7 @@ def test_many_texts_are_batched_by_a_budget_of_tokens(translator, monkeypatch):
     run = load(translator)
     sizes = []
     answer = Translate.answer
-    monkeypatch.setattr("regard.running.run.TOKENS", 12)
+    monkeypatch.setattr("regard.tasks.answering.TOKENS", 12)
     monkeypatch.setattr(
         Translate,
         "answer",
