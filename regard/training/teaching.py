@@ -54,7 +54,8 @@ def ask_teachers(
         write_atomically(place, "".join(f"{line}\n" for line in lines).encode())
     placement.barrier()
     content = read_regular(place, MAX_ANSWERS_BYTES).decode()
-    return [json.loads(line)["answer"] for line in content.splitlines()]
+    # Not splitlines: JSON leaves characters such as U+2028 as they are, at which that would split.
+    return [json.loads(line)["answer"] for line in content.rstrip("\n").split("\n")]
 
 
 def ask(name: str, questions: Sequence[str], verb: str) -> list[str]:

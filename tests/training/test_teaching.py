@@ -7,6 +7,8 @@ import pytest
 
 import regard
 from regard.checkpoints.reading import read_tensors
+from regard.training import teaching
+from regard.training.placement import Placement
 from regard.training.preparing import prepare
 from regard.training.recipe import read_recipe
 from regard.training.train import train
@@ -101,6 +103,15 @@ def test_a_run_that_begins_anew_asks_anew(teacher, recipe, tmp_path):
     (tmp_path / "run" / "taught.jsonl").write_text('{"teacher": "?", "answer": "old"}\n')
     regard.train(recipe(taught_by(tmp_path, "teacher")), tmp_path / "run")
     assert "old" not in (tmp_path / "run" / "taught.jsonl").read_text()
+
+
+def test_an_answer_may_hold_whatever_a_text_may(teacher, recipe, tmp_path, monkeypatch):
+    odd = ["", "a\u2028b", "c\x85d", "e\nf"] * 4
+    monkeypatch.setattr(teaching, "ask", lambda name, questions, verb: odd[: len(questions)])
+    settings = read_recipe(str(recipe(taught_by(tmp_path, "teacher"))))
+    placement = Placement.from_environment()
+    found = teaching.ask_teachers(settings, tmp_path / "run", placement, False, lambda *_: None)
+    assert found == odd[: len(PAIRS)]
 
 
 def test_answers_to_other_data_are_refused(recipe):
