@@ -150,10 +150,8 @@ class LabelledTextsFeed:
         tokens: int,
         seed: int | None = None,
         pad: int = 0,
-        kind: type[LabelledTexts] = LabelledTexts,
     ):
-        """kind is the batch that they become"""
-        self.texts, self.labels, self.pad, self.kind = texts, labels, pad, kind
+        self.texts, self.labels, self.pad = texts, labels, pad
         self.buckets = LengthBuckets([max(len(text), 1) for text in texts], tokens, seed)
 
     @property
@@ -170,7 +168,7 @@ class LabelledTextsFeed:
     def collate(self, texts: Sequence[Sequence[int]], labels: Sequence[int]) -> LabelledTexts:
         """These texts as one batch."""
         ids, mask = pad_rows(texts, self.pad)
-        return self.kind(ids, mask, torch.tensor(labels, dtype=torch.long))
+        return LabelledTexts(ids, mask, torch.tensor(labels, dtype=torch.long))
 
 
 def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> tuple[Tensor, Tensor]:

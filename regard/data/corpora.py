@@ -85,17 +85,21 @@ def read_labelled(
     """Texts and their labels: (text, label).
 
     Of plain text each line is a label, a blank and a text. Columns name the text, then the label;
-    left out, the first two, of JSON lines the fields "text" and "label".
+    left out, the first two, of JSON lines the fields "text" and "label". Three columns name two
+    texts that are read together, with a tab between them, then the label.
     """
     _check(path, format)
-    if columns is not None and len(columns) != 2:
-        raise ValueError(f"columns ({list(columns)!r}) must be two: text and label")
+    if columns is not None and len(columns) not in (2, 3):
+        raise ValueError(
+            f"columns ({list(columns)!r}) must be two, text and label, or three: two texts and "
+            "their label"
+        )
     if format == "text":
         if columns is not None:
             raise ValueError(f"columns ({list(columns)!r}): format 'text' has no columns")
         return _label_first(path)
     chosen = tuple(columns) if columns else ("text", "label") if format == "jsonl" else (0, 1)
-    return ((texts[0], texts[1]) for texts in _records(path, format, chosen))
+    return (("\t".join(texts), label) for *texts, label in _records(path, format, chosen))
 
 
 def _label_first(path: str | Path) -> Iterator[tuple[str, str]]:

@@ -158,9 +158,9 @@ class Classification(Task[LabelledCorpus]):
         self, model: nn.Module, resources: Resources, text: str, target: str | None = None
     ) -> list[Look]:
         """What the class was read from; rows are words, or the class where it reads them all."""
-        if target is not None:
-            raise ValueError(f"target ({target!r}): a classifier reads one text")
         words, reading = resources.words, self.reading
+        if target is not None:
+            text = reading.join_pair(text, target)
         ids = reading.read(text, words)
         if not len(ids):
             raise ValueError(f"text ({text!r}) has no tokens to look at")

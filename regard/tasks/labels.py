@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from regard.attention import Label, Side
 from regard.text import Encoded, Tokenizer
@@ -13,6 +14,11 @@ def token_labels(encoded: Encoded, begin: int = 0) -> list[Label]:
     which it begins there."""
     pieces = zip(encoded.pieces, encoded.offsets, strict=True)
     return [Label(piece, begin + start, begin + end) for piece, (start, end) in pieces]
+
+
+def mark_second(label: Label) -> Label:
+    """A token of the second of two texts that are read together."""
+    return replace(label, text=f"{label.text}₂")
 
 
 def text_side(encoded: Encoded) -> Side:

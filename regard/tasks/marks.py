@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.attention import Label, Side
 from regard.data.batches import MaskedTexts
 from regard.data.masked import Marks
-from regard.tasks.labels import token_labels
+from regard.tasks.labels import mark_second, token_labels
 from regard.text import Tokenizer
 from regard.text.roles import SPELLINGS
 
@@ -58,9 +58,7 @@ def read_marked(text: str, second: str | None, words: Tokenizer) -> tuple[Masked
     ids, labels, segments, begin = [marks.first], [Label(first_name)], [0], 0
     for number, part in enumerate([text] if second is None else [text, second]):
         found = _label_around(part, words, marks.hidden, begin)
-        shown = [
-            Label(f"{each.text}₂", each.start, each.end) if number else each for _, each in found
-        ]
+        shown = [mark_second(each) if number else each for _, each in found]
         ids += [*(id for id, _ in found), marks.separator]
         labels += [*shown, Label(separator_name)]
         segments += [number] * (len(found) + 1)

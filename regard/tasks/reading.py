@@ -26,8 +26,9 @@ from regard.data.batches import (
 from regard.data.buckets import LabelledTextsFeed, pad_rows
 from regard.data.documents import DocumentIds, LabelledDocumentsFeed
 from regard.data.feeds import Feed
+from regard.data.marked import MarkedTextsFeed, pad_segments
 from regard.data.spelled import LabelledSpellingsFeed, pad_spellings
-from regard.tasks.labels import text_side, token_labels
+from regard.tasks.labels import mark_second, text_side, token_labels
 from regard.tasks.spelling import EmbedWords, spell_all
 from regard.text import Tokenizer
 from regard.text.sentences import split_sentences
@@ -35,6 +36,8 @@ from regard.text.spelling import Spelling, spell
 
 T = TypeVar("T")
 Seen = Mapping[str, Sequence[Attended]]
+PAIR_MARK = "\t"
+"""Stands between two texts that are read together: no field of a table holds it."""
 MAX_SENTENCE_WORDS = 100
 """A sentence that is longer goes on as the next one: some texts have no full stop at all."""
 
@@ -50,6 +53,10 @@ class Reading(ABC):
     @abstractmethod
     def pieces(self, text: str) -> Iterable[str]:
         """What of a text goes to the tokenizer."""
+
+    def join_pair(self, text: str, second: str) -> str:
+        """Two texts as one that is read, if this model reads two."""
+        raise ValueError(f"target ({second!r}): this classifier reads one text")
 
     @abstractmethod
     def read_all(self, texts: Iterable[str], words: Tokenizer) -> Iterator[Any]:
@@ -88,8 +95,6 @@ class Reading(ABC):
 class WholeTexts(Reading):
     """A text is one row of words: (batch, position)."""
 
-    batch: type[LabelledTexts] = LabelledTexts
-
     def pieces(self, text: str) -> list[str]:
         return [text]
 
@@ -104,10 +109,10 @@ class WholeTexts(Reading):
         seed: int | None,
         pad: int,
     ) -> LabelledTextsFeed:
-        return LabelledTextsFeed(list(texts), labels, tokens, seed, pad, self.batch)
+        return LabelledTextsFeed(list(texts), labels, tokens, seed, pad)
 
     def collate(self, texts: Sequence[list[int]], pad: int) -> LabelledTexts:
-        return self.batch(*pad_rows(texts, pad), *_no_labels(len(texts)))
+        return LabelledTexts(*pad_rows(texts, pad), *_no_labels(len(texts)))
 
     def group(self, ids: list[int]) -> list[int]:
         return ids
@@ -120,22 +125,48 @@ class WholeTexts(Reading):
 
 
 class Marked(WholeTexts):
-    """A text is one row between marks: [CLS] text [SEP]. One without words has none either."""
+    """A text is one row between marks, [CLS] text [SEP]; with a tab in it, it is two: [CLS] first
+    [SEP] second [SEP]. One without words has no marks either."""
 
     roles = ("pad", "unknown", "class", "separator")
-    batch = MarkedTexts
+
+    def pieces(self, text: str) -> list[str]:
+        return text.split(PAIR_MARK, 1)
+
+    def join_pair(self, text: str, second: str) -> str:
+        return f"{text}{PAIR_MARK}{second}"
 
     def read_all(self, texts: Iterable[str], words: Tokenizer) -> Iterator[list[int]]:
         first, last = words.id_of_role("class"), words.id_of_role("separator")
-        for ids in super().read_all(texts, words):
-            yield [first, *ids, last] if ids else []
+        for parts in encode_parts(map(self.pieces, texts), words):
+            marked = [first, *(id for ids in parts for id in (*ids, last))]
+            yield marked if any(parts) else []
+
+    def feed(
+        self,
+        texts: Iterable[list[int]],
+        labels: Sequence[int],
+        tokens: int,
+        seed: int | None,
+        pad: int,
+    ) -> MarkedTextsFeed:
+        return MarkedTextsFeed(list(texts), labels, tokens, seed, pad)
+
+    def collate(self, texts: Sequence[list[int]], pad: int) -> MarkedTexts:
+        padded, unlabelled = pad_rows(texts, pad), _no_labels(len(texts))
+        return MarkedTexts(*padded, *unlabelled, pad_segments(texts))
 
     def make_looks(
         self, model: nn.Module, seen: Seen, text: str, words: Tokenizer, answer: Label
     ) -> list[Look]:
         marks = [words.id_of_role("class"), words.id_of_role("separator")]
         first, last = map(Label, words.tokens_of(marks))
-        labels = [first, *token_labels(words.encode(text)), last]
+        labels, begin = [first], 0
+        for number, part in enumerate(self.pieces(text)):
+            found = token_labels(words.encode(part), begin)
+            labels += [mark_second(label) if number else label for label in found]
+            labels.append(last)
+            begin += len(part) + len(PAIR_MARK)
         return make_looks(model, seen, {"words": Side(labels, text), "class": Side([answer])})
 
 
@@ -156,13 +187,8 @@ class Documents(Reading):
         return [text[begin:end] for begin, end in split_sentences(text)]
 
     def read_all(self, texts: Iterable[str], words: Tokenizer) -> Iterator[Document]:
-        # All sentences of some texts go to the tokenizer together, which is several times as fast.
-        remaining = iter(texts)
-        while some := [self.pieces(text) for text in islice(remaining, 1000)]:
-            encoded = words.encode_all(sentence for sentences in some for sentence in sentences)
-            for sentences in some:
-                ids = [each.ids for each in islice(encoded, len(sentences))]
-                yield Document([part for sentence in ids for part in cut_sentence(sentence)])
+        for sentences in encode_parts(map(self.pieces, texts), words):
+            yield Document([part for sentence in sentences for part in cut_sentence(sentence)])
 
     def feed(
         self,
@@ -249,6 +275,16 @@ class Spelled(Reading):
         weights = model.mix.weights.unsqueeze(0)  # (1, layer)
         mix = Look.of_weights(weights, queries=[answer], keys=layers, path="mix", kind="pool")
         return [mix]
+
+
+def encode_parts(texts: Iterable[list[str]], words: Tokenizer) -> Iterator[list[list[int]]]:
+    """The ids of each part of each text."""
+    # All parts of some texts go to the tokenizer together, which is several times as fast.
+    remaining = iter(texts)
+    while some := list(islice(remaining, 1000)):
+        encoded = words.encode_all(part for parts in some for part in parts)
+        for parts in some:
+            yield [each.ids for each in islice(encoded, len(parts))]
 
 
 def cut_sentence(words: list[T]) -> list[list[T]]:

@@ -1,6 +1,7 @@
 """BERT from Hugging Face folders, random and real, against transformers itself."""
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from torch.testing import assert_close
 import regard
 from regard.cli import main
 from regard.data.batches import MarkedTexts, MaskedTexts
+from regard.data.config import DataConfig
 from regard.products import use_torch_products
 from regard.running import export_hugging_face, import_hugging_face
 
@@ -191,6 +193,42 @@ def test_what_logits_say_is_what_their_pipeline_makes_of_them(bert, problem, cou
                 found = {one.output: one.score for one in answer.hypotheses}
                 assert answer.output == max(scores, key=scores.get)
             assert found == pytest.approx(scores, abs=1e-5)
+
+
+PAIRS = [("w1 w5 w9", "w2"), ("w7", "w3 w3 w80"), ("w4 w4", "w4 w4")]
+
+
+@torch.no_grad()
+def test_two_texts_with_a_tab_between_them_are_read_as_their_text_pairs(bert, tmp_path):
+    names = {0: "no", 1: "maybe", 2: "yes"}
+    model, folder = bert("BertForSequenceClassification", id2label=names)
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    words = transformers.BertTokenizer.from_pretrained(folder)
+    theirs = words(*map(list, zip(*PAIRS, strict=True)), padding=True, return_tensors="pt")
+    logits = model(**theirs).logits
+    run = regard.load(folder)
+    answers = run.classify(["\t".join(pair) for pair in PAIRS], n_best=3)
+    for answer, row in zip(answers, logits.softmax(dim=-1), strict=True):
+        found = [{each.output: each.score for each in answer.hypotheses}[n] for n in names.values()]
+        assert_close(torch.tensor(found), row, **CLOSE)
+    # The same from a table with two columns of texts.
+    table = tmp_path / "pairs.tsv"
+    table.write_text("".join(f"{one}\t{other}\tyes\n" for one, other in PAIRS))
+    run.recipe = replace(run.recipe, data=DataConfig(format="tsv", columns=[0, 1, 2]))
+    run.task.recipe = run.recipe
+    values = run.evaluate(files=table)
+    assert values["loss"] == pytest.approx(-logits.log_softmax(dim=-1)[:, 2].mean().item())
+    # And in a look, where each token stands for its place in either text.
+    [look, *_] = run.look(*PAIRS[1])
+    shown = [label.text for label in look.keys]
+    assert shown == ["[CLS]", "w7", "[SEP]", "w3₂", "w3₂", "w80₂", "[SEP]"]
+    text = look.key_text
+    assert [text[label.start : label.end] for label in look.keys if label.start is not None] == [
+        *("w7", "w3", "w3", "w80")
+    ]
+    alone = words(*PAIRS[1], return_tensors="pt")
+    expected = model(**alone, output_attentions=True).attentions[0][0]
+    assert_close(look.weights, expected, **CLOSE)
 
 
 def test_answers_that_are_no_one_label_are_told_as_they_are_and_not_judged(bert, tmp_path):

@@ -37,6 +37,12 @@ def test_columns_name_the_text_then_the_label(name, format, columns, content, tm
     assert found == [("fine", "good"), ("dull", "bad")]
 
 
+def test_three_columns_are_two_texts_and_their_label(tmp_path):
+    (tmp_path / "pairs.csv").write_text('answer,said,of\nyes,"A dog, a cat",pets\nno,Rain,\n')
+    found = list(read_labelled(tmp_path / "pairs.csv", "csv", ["said", "of", "answer"]))
+    assert found == [("A dog, a cat\tpets", "yes"), ("Rain\t", "no")]
+
+
 @pytest.mark.parametrize(
     ("content", "format", "columns", "message"),
     [
@@ -47,7 +53,7 @@ def test_columns_name_the_text_then_the_label(name, format, columns, content, tm
             r"line 2: a label, a blank and a text were expected, not '0'",
         ),
         ("1 fine\n", "text", [0, 1], r"columns \(\[0, 1\]\): format 'text' has no columns"),
-        ("fine\tgood\n", "tsv", [0], r"columns \(\[0\]\) must be two: text and label"),
+        ("fine\tgood\n", "tsv", [0], r"columns \(\[0\]\) must be two, text and label, or"),
         ("fine\n", "tsv", None, r"line 1: there is no column 1"),
     ],
 )

@@ -130,7 +130,7 @@ def test_evaluate_takes_a_split_or_files(run, tmp_path):
         (["translate", "RUN", "a"], "is a run of classification, which does classify"),
         (["generate", "RUN", "a", "--stream"], "is a run of classification, which does classify"),
         (["look", "RUN", "a film"], "dan has no attention to look at"),
-        (["look", "RUN", "a film", "--target", "b"], "a classifier reads one text"),
+        (["look", "RUN", "a film", "--target", "b"], "this classifier reads one text"),
         (["evaluate", "RUN", "--split", "test", "--data", "x"], "one is enough"),
         (["evaluate", "RUN", "--split", "best"], "'best' is not one of"),
         (["classify", "RUN", "a", "--look", "look.html"], "has no attention to look at"),

@@ -140,7 +140,7 @@ def test_the_command_looks_at_a_text_a_file_and_standard_input(run, tmp_path):
         (("a", "--input", "b"), "--input b and a text were given; one of them is enough"),
         (("--input", "missing.txt"), "missing.txt: there is no such file"),
         (("<br />",), "text ('<br />') has no tokens to look at"),
-        (("a", "--target", "b"), "target ('b'): a classifier reads one text"),
+        (("a", "--target", "b"), "target ('b'): this classifier reads one text"),
     ],
 )
 def test_what_cannot_be_looked_at_is_said_in_one_line(run, words, message):
