@@ -56,7 +56,10 @@ def align(
         return
     if run is None:
         raise ValueError("nothing to align: give a RUN, or --links and --gold")
-    found, wanted = _align(run, run_back, source, target, wanted, settings, as_json)
+    if (source is None) != (target is None):
+        raise ValueError("--source and --target go together: line n of both is one pair")
+    files = [] if source is None or target is None else [source, target]
+    found, wanted = _align(run, run_back, files, wanted, settings, as_json)
     lines = "".join(f"{each}\n" for each in found)
     if out is not None:
         from regard.atomic import write_atomically
@@ -71,30 +74,29 @@ def align(
 def _align(
     run: Path,
     run_back: Path | None,
-    source: str | None,
-    target: str | None,
+    files: list[str],
     gold: list[Links] | None,
     settings: dict[str, Any],
     needs_gold: bool,
 ) -> tuple[list[Links], list[Links] | None]:
     """The links of two files, or of a run's own test data with the gold it may have; and the gold
     to compare them with."""
-    if (source is None) != (target is None):
-        raise ValueError("--source and --target go together: line n of both is one pair")
+    from regard.cli.counting import count_done
     from regard.data.corpora import read_pairs
     from regard.running import load
     from regard.running.aligning import align
 
     loaded = load(run)
     back = None if run_back is None else load(run_back)
-    if source is not None and target is not None:
-        pairs = list(read_pairs([source, target]))
+    if files:
+        pairs = list(read_pairs(files))
     else:
         pairs, own_gold = loaded.task.gold_pairs("test")
         gold = own_gold if gold is None else gold
     if needs_gold and gold is None:
         raise ValueError("--json prints how well links agree with --gold, and there is none")
-    return align(loaded, pairs, back, gold=gold, **settings), gold
+    with count_done(len(pairs)) as done:
+        return align(loaded, pairs, back, gold=gold, done=done, **settings), gold
 
 
 def _count_from_one(gold: list[Links]) -> bool:

@@ -190,21 +190,14 @@ class Texts:
     @contextmanager
     def _progress(self) -> Iterator[Callable[[], None]]:
         """A bar on the terminal while the answers to a file go elsewhere."""
-        if self.file is None or not sys.stderr.isatty() or sys.stdout.isatty():
+        from regard.cli.counting import count_done
+
+        if self.file is None or sys.stdout.isatty():
             yield lambda: None
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
         count = None if self._is_pipe() or self.file == "-" else _count_lines(self.file)
-        columns = (
-            TextColumn("{task.completed}" if count is None else "{task.completed} of {task.total}"),
-            BarColumn(),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task("", total=count)
-            yield lambda: bar.advance(task)
+        with count_done(count) as done:
+            yield done
 
 
 def _count_lines(file: str) -> int:

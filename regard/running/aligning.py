@@ -8,16 +8,15 @@ str(links[0])                                           # "0-0 1-1 2-2", Pharaoh
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import torch
 from torch import Tensor
 
-from regard.attention import Label, Look
 from regard.metrics import Links, grow_diag_final
 from regard.running.run import Run
 
+WINDOW = 1024
+"""Pairs that are sorted by length together: the first links wait for this many at the most."""
 METHODS = ("argmax", "threshold")
 THRESHOLD = 0.3
 """The least weight of a link, unless it is said."""
@@ -32,6 +31,7 @@ def align(
     threshold: float | None = None,
     path: str | None = None,
     gold: Sequence[Links] | None = None,
+    done: Callable[[], object] = lambda: None,
 ) -> list[Links]:
     """The links of each (source, target) pair.
 
@@ -39,7 +39,8 @@ def align(
     looks at most, `threshold` to all that have at least that much weight. With a run of the
     opposite direction, `back`, the links of both are symmetrised by grow-diag-final. `path` chooses
     one attention; else all that look from target to source are averaged, with all their heads.
-    `gold` is refused where it links a word that its pair does not have.
+    `gold` is refused where it links a word that its pair does not have. `done` is called for each
+    pair, as it moves a bar.
     """
     method, threshold = choose_method(method, threshold)
     pairs = list(pairs)
@@ -48,17 +49,19 @@ def align(
             f"gold has {len(gold)} lines and there are {len(pairs)} pairs: line n of gold is about "
             "pair n"
         )
+    directions = [word_weights(run, pairs, path)]
+    if back is not None:
+        directions.append(word_weights(back, [(target, source) for source, target in pairs], path))
     found = []
-    for place, (source, target) in enumerate(pairs):
-        weights = word_weights(run, source, target, path)
+    for place, (forward, *backward) in enumerate(zip(*directions, strict=True)):
         if gold is not None:
-            check_links(gold[place], weights, place)
-        forward = links_of(weights, method, threshold)
-        if back is not None:
-            turned = links_of(word_weights(back, target, source, path), method, threshold)
-            backward = Links({(i, j) for j, i in turned.possible})
-            forward = grow_diag_final(forward, backward)
-        found.append(forward)
+            check_links(gold[place], forward, place)
+        links = links_of(forward, method, threshold)
+        for weights in backward:
+            turned = links_of(weights, method, threshold)
+            links = grow_diag_final(links, Links({(i, j) for j, i in turned.possible}))
+        found.append(links)
+        done()
     return found
 
 
@@ -76,44 +79,13 @@ def choose_method(method: str | None, threshold: float | None) -> tuple[str, flo
     return chosen, threshold
 
 
-def word_weights(run: Run, source: str, target: str, path: str | None = None) -> Tensor:
-    """How much each word of the target looks at each word of the source, (target, source).
-
-    Pieces of a source word add up; of a target word, the mean is taken.
-    """
-    if not source.split() or not target.split():
-        return torch.zeros(len(target.split()), len(source.split()))
-    looks = [look for look in run.look(source, target) if look.kind == "cross"]
-    chosen = [look for look in looks if path in (None, look.path)]
-    if not chosen:
-        paths = ", ".join(look.path for look in looks) or "none"
-        raise ValueError(
-            f"path ({path!r}) is no attention from target to source; there are: {paths}"
-        )
-    return torch.stack([_join_pieces(look) for look in chosen]).mean(dim=0)
-
-
-def _join_pieces(look: Look) -> Tensor:
-    """The weights of one look, word by word instead of piece by piece."""
-    rows, columns = (
-        _membership(labels, text or "")
-        for labels, text in ((look.queries, look.query_text), (look.keys, look.key_text))
-    )  # (word, piece)
-    weights = look.weights.mean(dim=0)  # (target piece, source piece), over the heads
-    means = rows / rows.sum(dim=1, keepdim=True).clamp(min=1)
-    return means @ weights @ columns.T
-
-
-def _membership(labels: Sequence[Label], text: str) -> Tensor:
-    """1 where a piece belongs to a word, (word, piece); words are what blanks separate."""
-    spans = [match.span() for match in re.finditer(r"\S+", text)]
-    held = torch.zeros(len(spans), len(labels))
-    for piece, label in enumerate(labels):
-        if label.start is None or label.end is None:
-            continue  # the end of a sentence is no word
-        for word, (start, end) in enumerate(spans):
-            held[word, piece] = float(max(start, label.start) < min(end, label.end))
-    return held
+def word_weights(
+    run: Run, pairs: Sequence[tuple[str, str]], path: str | None = None
+) -> Iterator[Tensor]:
+    """How much each target word looks at each source word, (target, source), pair by pair."""
+    for first in range(0, len(pairs), WINDOW):
+        window = pairs[first : first + WINDOW]
+        yield from run.task.word_weights(run.model, run.resources, window, path)
 
 
 def check_links(gold: Links, weights: Tensor, place: int) -> None:

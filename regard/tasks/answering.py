@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from regard.data.buckets import LengthBuckets
 from regard.tasks.answers import Answer
 from regard.tasks.task import Verb
 
+A = TypeVar("A")
 TOKENS = 4096
 """Tokens answered at once where there are many texts: more gain nothing on a small machine."""
 
@@ -46,10 +47,10 @@ class BoundVerb:
 
 
 def in_order(
-    plan: Iterable[Sequence[int]], answer: Callable[[Sequence[int]], list[Answer]]
-) -> Iterator[Answer]:
+    plan: Iterable[Sequence[int]], answer: Callable[[Sequence[int]], list[A]]
+) -> Iterator[A]:
     """Answers in the order of their places, though the plan has them in another."""
-    waiting: dict[int, Answer] = {}
+    waiting: dict[int, A] = {}
     place = 0
     for places in plan:
         waiting.update(zip(places, answer(places), strict=True))

@@ -236,6 +236,17 @@ class Task(ABC, Generic[C]):
         """Pairs of texts whose words can be linked, and the right links, if the data know."""
         raise ValueError(f"{self.recipe.task['kind']} has no two sides to align")
 
+    def word_weights(
+        self,
+        model: nn.Module,
+        resources: Resources,
+        pairs: Sequence[tuple[str, str]],
+        path: str | None = None,
+    ) -> Iterator[Tensor]:
+        """How much each word of a target looks at each word of its source, (target, source), pair
+        by pair: in one attention, or in the mean of all between the two."""
+        raise ValueError(f"{self.recipe.task['kind']} has no two sides to align")
+
     def look_at(self, model: nn.Module, resources: Resources, answer: Answer) -> list[Look]:
         """Where the model looked while it gave an answer.
 

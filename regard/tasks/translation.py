@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from regard.attention import Label, Look, Side, make_looks, sides_of, watch
+from regard.attention import Label, Look, Side, make_looks, watch
 from regard.config import Recipe
 from regard.data import corpora
 from regard.data.batches import Batch, Pairs
@@ -23,6 +23,7 @@ from regard.data.numbers import LANGUAGES, NumberExample, NumberNames
 from regard.data.splits import hold_out
 from regard.decoding import Hypothesis, decode, decode_watched
 from regard.metrics import Links, Score, aer, bleu, chrf, exact_match
+from regard.tasks.alignment import collate, cross_paths, cross_weights, word_weights
 from regard.tasks.answers import Candidate
 from regard.tasks.labels import ids_side, text_side, token_labels
 from regard.tasks.objective import Objective
@@ -193,13 +194,12 @@ class Translation(Task[TextPairs]):
     def observe(self, model: Any, feed: Feed[Batch]) -> dict[str, float]:
         """`aer`: how often the attention looks elsewhere than at the word that belongs, where the
         data know which belong and every word is one token."""
-        if not isinstance(feed, Translations) or not feed.links:
+        paths = cross_paths(model)
+        if not isinstance(feed, Translations) or not feed.links or not paths:
             return {}
         found = {}
         for rows in feed.buckets.plan(0):
-            weights = cross_weights(model, feed.collate([feed.pairs[i] for i in rows]))
-            if weights is None:
-                return {}
+            weights = cross_weights(model, feed.collate([feed.pairs[i] for i in rows]), paths)
             for place, each in zip(rows, weights, strict=True):
                 strongest = each[: len(feed.pairs[place][1])].argmax(dim=-1).tolist()
                 found[place] = Links({(source, j) for j, source in enumerate(strongest)})
@@ -283,6 +283,16 @@ class Translation(Task[TextPairs]):
             return list(pairs), None
         return list(pairs), [Links(set(links)) for links in pairs.links]
 
+    def word_weights(
+        self,
+        model: nn.Module,
+        resources: Resources,
+        pairs: Sequence[TextPair],
+        path: str | None = None,
+    ) -> Iterator[Tensor]:
+        segmented = [self.segment_pair(*pair) for pair in pairs]
+        return word_weights(model, resources.words, segmented, path)
+
     # What users write, and what the model reads
 
     def segment(self, text: str) -> str:
@@ -362,28 +372,6 @@ def sides(source: Encoded, target: Side, words: Tokenizer) -> dict[str, Side]:
     start = Label(words.tokens_of([words.id_of_role("start")])[0])
     read = [start, *target.labels[:-1]]
     return {"source": text_side(source), "target": replace(target, read=read)}
-
-
-@torch.no_grad()
-def cross_weights(model: nn.Module, batch: Pairs) -> Tensor | None:
-    """How much each target word looks at each source word, (batch, target, source): the mean of
-    all attentions between the two, and of their heads; None if there are none."""
-    paths = [path for path, each in sides_of(model).items() if each == ("target", "source")]
-    if not paths:
-        return None
-    with watch(model) as seen:
-        model(batch)
-    found = []
-    for path in paths:
-        weights = torch.cat([call.weights for call in seen[path]], dim=-2)
-        found.append(weights if weights.dim() == 3 else weights.flatten(1, -3).mean(dim=1))
-    return torch.stack(found).mean(dim=0)
-
-
-def collate(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], words: Tokenizer) -> Pairs:
-    """Pairs of ids as one batch."""
-    start, end, pad = (words.id_of_role(role) for role in ("start", "end", "pad"))
-    return Translations(pairs, start, end, pad, tokens=1).collate(pairs)
 
 
 def redraw_pieces(

@@ -9,11 +9,10 @@ import torch
 from click.testing import CliRunner
 
 import regard
-from regard.attention import Label, Look
 from regard.cli import main
-from regard.looking import Looks
 from regard.metrics import Links
 from regard.running.aligning import align, links_of, word_weights
+from regard.tasks.alignment import join_pieces
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "word_alignment"
 
@@ -23,46 +22,33 @@ def typed(*words):
     return done.exit_code, done.output
 
 
-def looking(*looks):
-    """A run that looks as it is told."""
-    return SimpleNamespace(look=lambda source, target: Looks(list(looks)))
+def weighing(*tables):
+    """A run whose attention looks as it is told."""
+    told = [torch.tensor(table) for table in tables]
+    task = SimpleNamespace(word_weights=lambda model, resources, pairs, path: iter(told))
+    return SimpleNamespace(task=task, model=None, resources=None)
 
 
-def look(weights, path="decoder.attention", kind="cross"):
-    """Target «ab c </s>» in the pieces a·b·c, source «x yz» in the pieces x·y·z."""
-    return Look.of_weights(
-        torch.tensor(weights),
-        queries=[Label("a", 0, 1), Label("b", 1, 2), Label("c", 3, 4), Label("</s>")],
-        keys=[Label("x", 0, 1), Label("y", 2, 3), Label("z", 3, 4)],
-        path=path,
-        kind=kind,
-        query_text="ab c",
-        key_text="x yz",
-    )
+class Pieces(list):
+    """A text and the places of its pieces."""
+
+    def __init__(self, text, *offsets):
+        super().__init__(offsets)
+        self.text, self.offsets = text, list(offsets)
 
 
-WEIGHTS = [[0.6, 0.2, 0.2], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4], [1.0, 0.0, 0.0]]
+TARGET = Pieces("ab c", (0, 1), (1, 2), (3, 4))  # a·b·c, and behind them the end of the sentence
+SOURCE = Pieces("x yz", (0, 1), (2, 3), (3, 4))  # x·y·z
+PIECES = [[0.6, 0.2, 0.2], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4], [1.0, 0.0, 0.0]]
+WORDS = [[0.4, 0.6], [0.1, 0.9]]
 
 
 def test_pieces_of_a_source_word_add_up_and_those_of_a_target_word_are_averaged():
-    found = word_weights(looking(look(WEIGHTS)), "x yz", "ab c")
     # (.6 + .2) / 2 and (.4 + .8) / 2; the end of the sentence is no word.
-    expected = torch.tensor([[0.4, 0.6], [0.1, 0.9]])
-    torch.testing.assert_close(found, expected)
-
-
-def test_several_attentions_are_averaged_and_one_can_be_chosen():
-    other = look([[1.0, 0.0, 0.0]] * 4, path="other")
-    within = look(WEIGHTS, path="within", kind="self")
-    run = looking(look(WEIGHTS), other, within)
-    both = word_weights(run, "x yz", "ab c")
-    torch.testing.assert_close(both, torch.tensor([[0.7, 0.3], [0.55, 0.45]]))
-    one = word_weights(run, "x yz", "ab c", path="other")
-    torch.testing.assert_close(one, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
-    with pytest.raises(
-        ValueError, match=r"path \('within'\) .*there are: decoder.attention, other"
-    ):
-        word_weights(run, "x yz", "ab c", path="within")
+    found = join_pieces(torch.tensor(PIECES), SOURCE, TARGET)
+    torch.testing.assert_close(found, torch.tensor(WORDS))
+    padded = torch.nn.functional.pad(torch.tensor(PIECES), (0, 2, 0, 3), value=9.0)
+    torch.testing.assert_close(join_pieces(padded, SOURCE, TARGET), found)
 
 
 def test_links_are_the_strongest_or_all_that_are_strong():
@@ -73,7 +59,7 @@ def test_links_are_the_strongest_or_all_that_are_strong():
 
 
 def test_a_threshold_asks_for_its_method():
-    run, pair = looking(look(WEIGHTS)), [("x yz", "ab c")]  # .4 .6 and .1 .9
+    run, pair = weighing(WORDS), [("x yz", "ab c")]
     assert str(align(run, pair)[0]) == "1-0 1-1"
     assert str(align(run, pair, threshold=0.4)[0]) == "0-0 1-0 1-1"
     assert str(align(run, pair, method="threshold")[0]) == "0-0 1-0 1-1"
@@ -81,25 +67,19 @@ def test_a_threshold_asks_for_its_method():
 
 
 def test_two_directions_are_symmetrised():
-    forward = looking(look(WEIGHTS))  # 1-0 1-1
-    back = Look.of_weights(
-        torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]),
-        queries=[Label("x", 0, 1), Label("yz", 2, 4), Label("</s>")],
-        keys=[Label("ab", 0, 2), Label("c", 3, 4)],
-        kind="cross",
-        query_text="x yz",
-        key_text="ab c",
-    )  # x → ab, yz → c: 0-0 1-1
-    (links,) = align(forward, [("x yz", "ab c")], looking(back))
+    forward = weighing(WORDS)  # 1-0 1-1
+    back = weighing([[0.9, 0.1], [0.2, 0.8]])  # x → ab, yz → c: 0-0 1-1
+    (links,) = align(forward, [("x yz", "ab c")], back)
     # Both say 1-1. Beside it stands 1-0, which links ab; from there 0-0 links x.
     assert str(links) == "0-0 1-0 1-1"
-    turned = align(looking(back), [("ab c", "x yz")], forward)
+    turned = align(back, [("ab c", "x yz")], forward)
     assert str(turned[0]) == "0-0 0-1 1-1"
 
 
-def test_empty_lines_have_no_links():
-    links = align(looking(look(WEIGHTS)), [("", "ab"), ("x", " ")])
-    assert [str(each) for each in links] == ["", ""]
+def test_every_pair_moves_the_bar():
+    moves = []
+    align(weighing(WORDS, WORDS), [("x yz", "ab c")] * 2, done=lambda: moves.append(1))
+    assert len(moves) == 2
 
 
 @pytest.mark.parametrize(
@@ -113,7 +93,7 @@ def test_empty_lines_have_no_links():
 )
 def test_settings_that_mean_nothing_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        align(looking(look(WEIGHTS)), [], **settings)
+        align(weighing(WORDS), [], **settings)
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +101,67 @@ def translator(tmp_path_factory):
     small = {"data.examples": 40, "data.valid_examples": 4, "data.test_examples": 6}
     small |= {"training.steps": 2, "model.hidden_size": 8, "model.attention_size": 8}
     return regard.train("numbers-de", tmp_path_factory.mktemp("runs") / "run", small).folder
+
+
+RECIPE = """
+[task]
+kind = "translation"
+
+[data]
+generator = "numbers-de"
+examples = 40
+valid_examples = 4
+
+[model]
+name = "transformer"
+encoder_layers = 1
+layers = 2
+model_size = 8
+heads = 2
+feedforward_size = 8
+
+[training]
+steps = 1
+"""
+PAIRS = [
+    ("nine thousand and forty-two", "neun tausend zwei und vierzig"),
+    ("", "neun"),
+    ("nine", "neun"),
+    ("nine", ""),
+    ("eleven", "neun tausend und eins"),
+    ("one hundred and twelve", "zwölf"),
+]
+
+
+def weights_looked_at(run, source, target):
+    """The same by a look at one pair: these tokens are words, so nothing need be joined."""
+    sizes = len(target.split()), len(run.task.segment(source).split())
+    if not all(sizes):
+        return torch.zeros(*sizes)
+    looks = [look for look in run.look(source, target) if look.kind == "cross"]
+    table = torch.stack([look.weights.mean(dim=0) for look in looks]).mean(dim=0)
+    return table[:-1]  # behind the last word the end looks, too
+
+
+def test_pairs_in_batches_weigh_as_each_does_alone(translator):
+    run = regard.load(translator)
+    found = list(word_weights(run, PAIRS))
+    assert len(found) == len(PAIRS)
+    for weights, pair in zip(found, PAIRS, strict=True):
+        torch.testing.assert_close(weights, weights_looked_at(run, *pair), atol=1e-6, rtol=1e-5)
+
+
+def test_several_attentions_are_averaged_and_one_can_be_chosen(tmp_path):
+    (tmp_path / "small.toml").write_text(RECIPE)
+    run = regard.load(regard.train(str(tmp_path / "small.toml"), tmp_path / "run").folder)
+    (pair, *_) = PAIRS
+    paths = [f"decoder.layers.{layer}.cross_attention" for layer in (0, 1)]
+    one, other = (next(word_weights(run, [pair], path)) for path in paths)
+    assert (one - other).abs().max() > 1e-3
+    torch.testing.assert_close(next(word_weights(run, [pair])), (one + other) / 2)
+    torch.testing.assert_close(next(word_weights(run, [pair])), weights_looked_at(run, *pair))
+    with pytest.raises(ValueError, match=f"is no attention .*there are: {', '.join(paths)}"):
+        next(word_weights(run, [pair], "encoder.layers.0.attention"))
 
 
 def test_the_command_aligns_generated_numbers_with_their_gold(translator, tmp_path):
