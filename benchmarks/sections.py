@@ -10,6 +10,7 @@ from statistics import mean
 from typing import Any
 
 from regard.checkpoints.zoo import CHECKOUT
+from regard.training.record import read_record
 
 RESULTS = Path(__file__).parent.parent / "results"
 LANGUAGE_MODELS = """
@@ -177,13 +178,20 @@ def translator_line(place: Path, recipe: dict[str, Any], values: dict[str, Any])
 
 
 def minutes(place: Path) -> str:
-    """How long a run took, and on how many cores if not on both."""
-    record = [json.loads(line) for line in (place / "record.jsonl").read_text().splitlines()]
+    """How long a run took, and on how many cores if not on both; and how long its teachers took."""
+    taught_by = read(place)[0]["data"].get("taught_by", [])
+    teachers = sum(seconds(RESULTS / name) for name in taught_by) / 60
+    taught = f" + {teachers:.1f} of its teachers" if taught_by else ""
+    cores = " on one core" if read_record(place / "record.jsonl")[-1].get("threads") == 1 else ""
+    return f"{seconds(place) / 60:.1f}{cores}{taught}"
+
+
+def seconds(place: Path) -> float:
+    """How long a run took."""
+    record = read_record(place / "record.jsonl")
     # An evaluation tells its own seconds; steps tell those since the run began.
     told = [line for line in record if line["event"] == "train"] or record
-    seconds = max(line.get("seconds", 0) for line in told)
-    threads = record[-1].get("threads", 2)
-    return f"{seconds / 60:.1f}" + (" on one core" if threads == 1 else "")
+    return max(float(line.get("seconds", 0)) for line in told)
 
 
 def elmo_mix() -> str:
