@@ -42,6 +42,12 @@ class NTMConfig:
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "copy-lstm": {"controller": "lstm"},
         "copy-feedforward": {"controller": "feedforward"},
+        "recall-feedforward": {
+            "controller": "feedforward",
+            "controller_size": 256,
+            "read_heads": 4,
+            "write_heads": 4,
+        },
     }
 
     inputs: int
