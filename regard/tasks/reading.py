@@ -95,6 +95,8 @@ class Reading(ABC):
 class WholeTexts(Reading):
     """A text is one row of words: (batch, position)."""
 
+    batches: type[LabelledTextsFeed] = LabelledTextsFeed
+
     def pieces(self, text: str) -> list[str]:
         return [text]
 
@@ -109,7 +111,7 @@ class WholeTexts(Reading):
         seed: int | None,
         pad: int,
     ) -> LabelledTextsFeed:
-        return LabelledTextsFeed(list(texts), labels, tokens, seed, pad)
+        return self.batches(list(texts), labels, tokens, seed, pad)
 
     def collate(self, texts: Sequence[list[int]], pad: int) -> LabelledTexts:
         return LabelledTexts(*pad_rows(texts, pad), *_no_labels(len(texts)))
@@ -129,6 +131,7 @@ class Marked(WholeTexts):
     [SEP] second [SEP]. One without words has no marks either."""
 
     roles = ("pad", "unknown", "class", "separator")
+    batches = MarkedTextsFeed
 
     def pieces(self, text: str) -> list[str]:
         return text.split(PAIR_MARK, 1)
@@ -141,16 +144,6 @@ class Marked(WholeTexts):
         for parts in encode_parts(map(self.pieces, texts), words):
             marked = [first, *(id for ids in parts for id in (*ids, last))]
             yield marked if any(parts) else []
-
-    def feed(
-        self,
-        texts: Iterable[list[int]],
-        labels: Sequence[int],
-        tokens: int,
-        seed: int | None,
-        pad: int,
-    ) -> MarkedTextsFeed:
-        return MarkedTextsFeed(list(texts), labels, tokens, seed, pad)
 
     def collate(self, texts: Sequence[list[int]], pad: int) -> MarkedTexts:
         padded, unlabelled = pad_rows(texts, pad), _no_labels(len(texts))
