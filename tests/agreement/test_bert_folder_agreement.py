@@ -231,6 +231,14 @@ def test_two_texts_with_a_tab_between_them_are_read_as_their_text_pairs(bert, tm
     assert_close(look.weights, expected, **CLOSE)
 
 
+def test_a_model_of_one_segment_is_read_no_second_text(bert):
+    _, folder = bert("BertForSequenceClassification", type_vocab_size=1)
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    done = CliRunner().invoke(main, ["classify", str(folder), "w1 w5\tw2"])
+    assert done.exit_code == 2 and "segments (1): this model knows one text" in done.output
+    assert CliRunner().invoke(main, ["classify", str(folder), "w1 w5 w2"]).exit_code == 0
+
+
 def test_answers_that_are_no_one_label_are_told_as_they_are_and_not_judged(bert, tmp_path):
     _, folder = bert("BertForSequenceClassification", problem_type="regression", num_labels=2)
     (folder / "vocab.txt").write_text("\n".join(PIECES))
