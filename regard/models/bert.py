@@ -105,9 +105,7 @@ class BertEncoder(nn.Module):
         """The vectors of every layer in turn, (batch, position, model), the embeddings first."""
         check_length(self.config, batch.ids.shape[1])
         if self.config.segments == 1 and bool(batch.segments.any()):
-            raise ValueError(
-                "segments (1): this model knows one text at a time and no second"
-            )
+            raise ValueError("segments (1): this model knows one text at a time and no second")
         vectors = self.embedding(batch.ids) + self.segments(batch.segments)
         vectors = self.dropout(self.norm(self.positions(vectors)))  # (batch, position, model)
         yield vectors
