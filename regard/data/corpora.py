@@ -99,7 +99,11 @@ def read_labelled(
             raise ValueError(f"columns ({list(columns)!r}): format 'text' has no columns")
         return _label_first(path)
     chosen = tuple(columns) if columns else ("text", "label") if format == "jsonl" else (0, 1)
-    return (("\t".join(texts), label) for *texts, label in _records(path, format, chosen))
+    records = _records(path, format, chosen)
+    if len(chosen) == 2:
+        return ((text, label) for text, label in records)
+    # A tab of their own would be taken for the one between them.
+    return (("\t".join(t.replace("\t", " ") for t in texts), label) for *texts, label in records)
 
 
 def _label_first(path: str | Path) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ def word_weights(
         )
     sides = (words.encode_all([pair[side] for pair in pairs]) for side in (0, 1))
     encoded = list(zip(*sides, strict=True))
-    full = [(source, target) for source, target in encoded if source.ids and target.ids]
+    full = [pair for pair in encoded if all(map(has_words, pair))]
 
     def weigh(places: Sequence[int]) -> list[Tensor]:
         chosen = [full[place] for place in places]
@@ -43,10 +43,15 @@ def word_weights(
     lengths = [max(len(source), len(target) + 1) for source, target in full]
     found = in_order(LengthBuckets(lengths, TOKENS, None).plan(0) if full else (), weigh)
     for source, target in encoded:
-        if source.ids and target.ids:
+        if has_words(source) and has_words(target):
             yield next(found)
         else:
             yield torch.zeros(len(target.text.split()), len(source.text.split()))
+
+
+def has_words(encoded: Encoded) -> bool:
+    """Whether there is a word, and a piece of one; blanks may be pieces, too."""
+    return bool(encoded.ids) and not encoded.text.isspace()
 
 
 def cross_paths(model: nn.Module) -> list[str]:

@@ -37,7 +37,7 @@ from regard.text.spelling import Spelling, spell
 T = TypeVar("T")
 Seen = Mapping[str, Sequence[Attended]]
 PAIR_MARK = "\t"
-"""Stands between two texts that are read together: no field of a table holds it."""
+"""Stands between two texts that are read together."""
 MAX_SENTENCE_WORDS = 100
 """A sentence that is longer goes on as the next one: some texts have no full stop at all."""
 
@@ -137,7 +137,7 @@ class Marked(WholeTexts):
         return text.split(PAIR_MARK, 1)
 
     def join_pair(self, text: str, second: str) -> str:
-        return f"{text}{PAIR_MARK}{second}"
+        return f"{text.replace(PAIR_MARK, ' ')}{PAIR_MARK}{second}"
 
     def read_all(self, texts: Iterable[str], words: Tokenizer) -> Iterator[list[int]]:
         first, last = words.id_of_role("class"), words.id_of_role("separator")

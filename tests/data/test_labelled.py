@@ -43,6 +43,13 @@ def test_three_columns_are_two_texts_and_their_label(tmp_path):
     assert found == [("A dog, a cat\tpets", "yes"), ("Rain\t", "no")]
 
 
+def test_a_tab_within_one_of_two_texts_does_not_part_them(tmp_path):
+    (tmp_path / "pairs.jsonl").write_text('{"a": "one\\ttwo", "b": "three", "of": "yes"}\n')
+    assert list(read_labelled(tmp_path / "pairs.jsonl", "jsonl", ["a", "b", "of"])) == [
+        ("one two\tthree", "yes")
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "format", "columns", "message"),
     [

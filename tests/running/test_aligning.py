@@ -151,6 +151,15 @@ def test_pairs_in_batches_weigh_as_each_does_alone(translator):
         torch.testing.assert_close(weights, weights_looked_at(run, *pair), atol=1e-6, rtol=1e-5)
 
 
+def test_blanks_alone_are_no_words_though_they_may_be_pieces(tmp_path):
+    recipe = RECIPE.replace("[model]", '[text]\nkind = "character"\n\n[model]')
+    (tmp_path / "letters.toml").write_text(recipe)
+    run = regard.load(regard.train(str(tmp_path / "letters.toml"), tmp_path / "run").folder)
+    assert run.tokenizer.encode("  ").ids
+    found = list(word_weights(run, [("nine", "  "), ("nine", "neun")]))
+    assert [tuple(weights.shape) for weights in found] == [(0, 1), (1, 1)]
+
+
 def test_several_attentions_are_averaged_and_one_can_be_chosen(tmp_path):
     (tmp_path / "small.toml").write_text(RECIPE)
     run = regard.load(regard.train(str(tmp_path / "small.toml"), tmp_path / "run").folder)
