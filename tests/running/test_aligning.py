@@ -12,6 +12,7 @@ import regard
 from regard.cli import main
 from regard.metrics import Links
 from regard.running.aligning import align, links_of, word_weights
+from regard.tasks import alignment
 from regard.tasks.alignment import join_pieces
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "word_alignment"
@@ -156,7 +157,8 @@ def test_blanks_alone_are_no_words_though_they_may_be_pieces(tmp_path):
     (tmp_path / "letters.toml").write_text(recipe)
     run = regard.load(regard.train(str(tmp_path / "letters.toml"), tmp_path / "run").folder)
     assert run.tokenizer.encode("  ").ids
-    found = list(word_weights(run, [("nine", "  "), ("nine", "neun")]))
+    pairs = [("nine", "  "), ("nine", "neun")]
+    found = list(alignment.word_weights(run.model, run.tokenizer, pairs))
     assert [tuple(weights.shape) for weights in found] == [(0, 1), (1, 1)]
 
 
